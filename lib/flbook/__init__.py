@@ -1,0 +1,44 @@
+"""flbook: the experiments behind an executable lecture book on feature learning.
+
+Importing the package costs nothing: every public name below is resolved on first use, so a reader of stored results
+never pays for torch.
+"""
+
+from importlib import import_module
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "SignalNoise": "flbook.data.signal_noise",
+    "TwoLayerCNN": "flbook.models.cnn",
+    "relu": "flbook.models.activations",
+    "relu_power": "flbook.models.activations",
+    "leaky_relu": "flbook.models.activations",
+    "logistic": "flbook.losses",
+    "gradient_descent": "flbook.optimizers",
+    "momentum": "flbook.optimizers",
+    "Training": "flbook.train",
+    "fit": "flbook.train",
+    "sweep": "flbook.sweep",
+    "key_number": "flbook.keynumbers",
+    "identity": "flbook.keynumbers",
+}
+
+__all__ = [*sorted(_HOME), "__version__"]
+
+
+def __getattr__(name: str):
+    """Resolve a public name, or a submodule, when it is first asked for."""
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    if not name.startswith("_"):
+        try:
+            return import_module(f"flbook.{name}")
+        except ModuleNotFoundError as error:
+            if error.name != f"flbook.{name}":
+                raise
+    raise AttributeError(f"flbook has no name {name!r}; its public names are {', '.join(__all__)}")
+
+
+def __dir__():
+    return sorted([*globals(), *_HOME])

@@ -1,0 +1,5 @@
+"""Data models: each is a frozen dataclass that draws samples, keeps the hidden truth, and knows its own test law."""
+
+from flbook.data.signal_noise import Sample, SignalNoise
+
+__all__ = ["Sample", "SignalNoise"]

@@ -1,0 +1,143 @@
+"""The signal-noise data model: two patches, one with the label in it, one with nothing but noise."""
+
+import math
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from flbook import rng
+
+
+class Sample(NamedTuple):
+    """Training data of `SignalNoise`, the hidden truth beside what is observed."""
+
+    x: Float[Tensor, "*E n 2 d"]  # patches [y mu, xi], what a network sees
+    observed: Float[Tensor, "*E n"]  # labels that training sees, some of them flipped
+    y: Float[Tensor, "*E n"]  # true labels
+    mu: Float[Tensor, " d"]  # signal
+    xi: Float[Tensor, "*E n d"]  # noise patches
+
+
+def flipped_labels(n: int, flip_prob: float, seed: int | tuple[int, ...], exact: bool = True) -> tuple[Tensor, Tensor]:
+    """True and observed labels, both of shape ``(*E, n)`` with values in {-1, +1}.
+
+    exact: classes are balanced (+1, -1, +1, ...), and the first ``round(flip_prob n)`` samples, hence equally many of
+    either class, are flipped. The noise vectors are exchangeable, so fixing the places loses nothing; it removes the
+    rare draws with many flips that otherwise dominate the mean error of small samples.
+    not exact: each label is +1 or -1 with probability 1/2 and is flipped independently with probability `flip_prob`.
+    """
+    if isinstance(seed, tuple):
+        pairs = [flipped_labels(n, flip_prob, one, exact) for one in seed]
+        return torch.stack([y for y, _ in pairs]), torch.stack([observed for _, observed in pairs])
+    index = torch.arange(n)
+    if exact:
+        y = 1.0 - 2.0 * (index % 2).double()
+        flip = index < round(flip_prob * n)
+    else:
+        uniform = torch.rand((n, 2), generator=rng.generator(seed, "labels"), dtype=torch.float64)
+        y = torch.where(uniform[:, 0] < 0.5, 1.0, -1.0).double()
+        flip = uniform[:, 1] < flip_prob
+    return y, torch.where(flip, -y, y)
+
+
+@dataclass(frozen=True)
+class SignalNoise:
+    r"""Patches :math:`x = [y\mu, \xi]`, noise :math:`\xi \sim N(0, \sigma_\xi^2 I)`, observed label flipped or not.
+
+    The signal is :math:`\mu = \|\mu\| e_1`. With ``orthogonal=True`` the noise has no component along it, covariance
+    :math:`\sigma_\xi^2 (I - \mu\mu^\top/\|\mu\|^2)`, as in Cao et al. (2022); the default is Kou et al. (2023).
+
+    Source: Cao et al. (2022), Definition 3.1; Kou et al. (2023), Definition 3.1.
+    """
+
+    n: int = 20  # training samples
+    d: int = 800  # dimension of a patch
+    mu_norm: float = 4.0  # |mu|, signal strength
+    sigma_xi: float = 1.0  # standard deviation of a noise coordinate
+    flip_prob: float = 0.0  # p, probability that a label is observed flipped, in [0, 1/2)
+    orthogonal: bool = False  # noise without a component along the signal
+    exact_flips: bool = True  # balanced classes and exactly round(p n) flips, or independent ones
+
+    def __post_init__(self):
+        check_sizes(self.n, self.d)
+        if not (math.isfinite(self.mu_norm) and self.mu_norm > 0):
+            raise ValueError(f"mu_norm must be positive and finite, so that 0 < SNR < infinity; got {self.mu_norm}")
+        check_noise(self.sigma_xi, self.flip_prob)
+
+    @property
+    def snr(self) -> float:
+        r"""Signal-to-noise ratio :math:`\|\mu\| / (\sigma_\xi \sqrt d)`."""
+        return self.mu_norm / (self.sigma_xi * math.sqrt(self.d))
+
+    @property
+    def mu(self) -> Float[Tensor, " d"]:
+        """The signal vector."""
+        return self.mu_norm * torch.eye(1, self.d, dtype=torch.float64)[0]
+
+    def noise(self, standard: Float[Tensor, "... d"]) -> Float[Tensor, "... d"]:
+        """Noise patches from standard normal numbers."""
+        xi = self.sigma_xi * standard
+        return torch.cat([torch.zeros_like(xi[..., :1]), xi[..., 1:]], dim=-1) if self.orthogonal else xi
+
+    def draw(self, seed: int | tuple[int, ...] = 0) -> Sample:
+        """A training sample in float64 on the CPU; a tuple of seeds gives one leading ensemble axis."""
+        y, observed = flipped_labels(self.n, self.flip_prob, seed, self.exact_flips)
+        xi = self.noise(rng.normal((self.n, self.d), seed, "noise"))
+        signal = y[..., None] * self.mu
+        return Sample(torch.stack([signal, xi], dim=-2), observed, y, self.mu, xi)
+
+    @property
+    def test_law(self):
+        """The exact law of what fresh noise does to given weights: `noise_preactivations` of this model."""
+        return partial(noise_preactivations, sigma_xi=self.sigma_xi, orthogonal=self.orthogonal)
+
+    def draw_test(self, points: int, seed: int | tuple[int, ...] = 0) -> Sample:
+        """Fresh samples with their true labels: the direct way to a test error, at the price of d-dimensional draws."""
+        uniform = rng.normal((points,), seed, "test labels")
+        y = torch.where(uniform < 0, -1.0, 1.0).double()
+        xi = self.noise(rng.normal((points, self.d), seed, "test noise"))
+        return Sample(torch.stack([y[..., None] * self.mu, xi], dim=-2), y, y, self.mu, xi)
+
+
+def check_sizes(n: int, d: int) -> None:
+    """Refuse an empty sample or a patch too short to hold signal and noise."""
+    if n < 1:
+        raise ValueError(f"n must be at least 1, the number of training samples; got {n}")
+    if d < 2:
+        raise ValueError(f"d must be at least 2, to hold the signal and noise beside it; got {d}")
+
+
+def check_noise(sigma_xi: float, flip_prob: float) -> None:
+    """Refuse a noise level or a flip probability that the model does not have."""
+    if not (math.isfinite(sigma_xi) and sigma_xi > 0):
+        raise ValueError(f"sigma_xi must be positive and finite, so that 0 < SNR < infinity; got {sigma_xi}")
+    if not 0 <= flip_prob < 0.5:
+        raise ValueError(f"flip_prob must lie in [0, 1/2), since beyond 1/2 flips carry the label; got {flip_prob}")
+
+
+def noise_preactivations(
+    w_w: Float[Tensor, "*#E k k"],
+    w_mu: Float[Tensor, "*#E k"],
+    mu_mu: Float[Tensor, "*#E"],
+    standard: Float[Tensor, "points k"],
+    sigma_xi: float = 1.0,
+    orthogonal: bool = False,
+) -> Float[Tensor, "*E points k"]:
+    r"""Exact draws of :math:`\langle w_k, \xi\rangle` for fresh noise, without a d-dimensional vector.
+
+    A fresh patch meets k weight vectors in a Gaussian of covariance :math:`\sigma_\xi^2 W W^\top`, or
+    :math:`\sigma_\xi^2 W (I - \mu\mu^\top/\|\mu\|^2) W^\top` for orthogonal noise. The factor is taken in float64,
+    because filters that learned the same thing make the covariance nearly singular.
+    """
+    cov = w_w.double()
+    if orthogonal:
+        if not bool((mu_mu > 0).all()):
+            raise ValueError("noise can be orthogonal to a signal only if |mu| > 0; got |mu| = 0")
+        cov = cov - (w_mu[..., :, None] * w_mu[..., None, :] / mu_mu[..., None, None]).double()
+    jitter = 1e-10 * cov.diagonal(dim1=-2, dim2=-1).mean(-1) + torch.finfo(torch.float64).tiny
+    factor = torch.linalg.cholesky(cov + jitter[..., None, None] * torch.eye(cov.shape[-1]).to(cov))
+    return sigma_xi * torch.einsum("pl,...kl->...pk", standard.to(w_w), factor.to(w_w.dtype))

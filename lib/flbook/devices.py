@@ -1,0 +1,24 @@
+"""Devices: where a computation runs. Nothing moves to a GPU unless it is asked to."""
+
+import torch
+
+
+def device(name: str | torch.device = "cpu") -> torch.device:
+    """The torch device of this name.
+
+    Raises ValueError, in one sentence, if the name is unknown or this machine does not have it.
+    """
+    try:
+        found = torch.device(name)
+    except RuntimeError:
+        raise ValueError(f"device must be 'cpu' or 'cuda', not {str(name)!r}") from None
+    if found.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError(f"device {str(name)!r} is absent: PyTorch sees no GPU on this machine; use device='cpu'")
+    if found.type == "cuda" and (found.index or 0) >= torch.cuda.device_count():
+        raise ValueError(f"device {str(name)!r} is absent: this machine has {torch.cuda.device_count()} GPU(s)")
+    return found
+
+
+def present() -> list[str]:
+    """The devices of this machine, by name: always 'cpu', and 'cuda' where there is one."""
+    return ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]

@@ -1,0 +1,205 @@
+r"""The signal-noise decomposition as an algorithm: train in coefficients, at a cost that does not depend on d.
+
+Every gradient of a two-layer CNN on patches :math:`[y_i\mu, \xi_i]` lies in the span of :math:`\mu` and the
+:math:`\xi_i`. So the weights stay in
+
+.. math:: w_k(t) = w_k(0) + c_k(t)\,\mu + \sum_i c_{k,i}(t)\,\xi_i
+
+and the coefficients c are the state. Inner products of :math:`\mu`, :math:`\xi_i` and :math:`w_k(0)`, the Gram
+matrices, are all that training and testing ask of the d-dimensional vectors. The paper's coefficients are
+:math:`\gamma_{j,r} = j\|\mu\|^2 c_{j,r}` and :math:`\rho_{j,r,i} = \|\xi_i\|^2 c_{j,r,i}`.
+
+Source: Cao et al. (2022), Definition 5.1 (signal-noise decomposition); the algorithm is this book's.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from flbook.data.signal_noise import Sample, noise_preactivations
+from flbook.losses import check_labels, logistic
+from flbook.models.activations import relu
+from flbook.models.cnn import TwoLayerCNN
+from flbook.shapes import signs
+
+Params = dict[str, Tensor]
+
+
+class Gram(NamedTuple):
+    """Inner products of the signal, the training noise and the initial filters."""
+
+    mu_mu: Float[Tensor, "*#E"]
+    mu_xi: Float[Tensor, "*#E n"]
+    xi_xi: Float[Tensor, "*#E n n"]
+    w_mu: Float[Tensor, "*#E k"]  # <w_k(0), mu>
+    w_xi: Float[Tensor, "*#E k n"]
+    w_w: Float[Tensor, "*#E k k"]
+    b: Float[Tensor, "*#E k"]  # initial bias, not an inner product but needed with them
+
+    @classmethod
+    def of(cls, sample: Sample, w: Float[Tensor, "*E k d"], b: Float[Tensor, "*E k"] | None = None) -> "Gram":
+        """From given data and filters, the +1 filters first."""
+        mu, xi = sample.mu.to(w), sample.xi.to(w)
+        if xi.shape[-1] != w.shape[-1]:
+            raise ValueError(f"noise of shape {tuple(xi.shape)} and filters of shape {tuple(w.shape)} differ in d")
+        return cls(
+            mu_mu=mu @ mu,
+            mu_xi=xi @ mu,
+            xi_xi=torch.einsum("...nd,...pd->...np", xi, xi),
+            w_mu=w @ mu,
+            w_xi=torch.einsum("...kd,...nd->...kn", w, xi),
+            w_w=torch.einsum("...kd,...ld->...kl", w, w),
+            b=torch.zeros_like(w[..., 0]) if b is None else b.to(w),
+        )
+
+    def with_signals(self, mu_norm: Float[Tensor, " mu"]) -> "Gram":
+        """A new last ensemble axis of signal strengths: the same directions, mu scaled from 1 to each |mu|.
+
+        0 is allowed here, as the edge of a phase diagram where there is nothing to learn.
+        """
+        if not bool((torch.isfinite(mu_norm) & (mu_norm >= 0)).all()):
+            raise ValueError(f"mu_norm must be finite and not negative; got {mu_norm.tolist()}")
+        unit = Gram(*(part.unsqueeze(-1 - own) for part, own in zip(self, (0, 1, 2, 1, 2, 2, 1), strict=True)))
+        size = mu_norm.to(self.mu_mu)
+        return unit._replace(
+            mu_mu=unit.mu_mu * size**2, mu_xi=unit.mu_xi * size[:, None], w_mu=unit.w_mu * size[:, None]
+        )
+
+    def to(self, *where: Any) -> "Gram":
+        """On another device or in another dtype."""
+        return Gram(*(part.to(*where) for part in self))
+
+
+@dataclass(frozen=True)
+class GramTraining:
+    """The training problem of a two-layer CNN on signal-noise data, in coefficients.
+
+    Parameters are ``{"mu": (*E, k), "xi": (*E, k, n)}`` and, with a trained bias, ``"b": (*E, k)``. Any rule of
+    `flbook.optimizers` that is linear in gradients runs on them, and the weights it would have produced are
+    ``w(0) + params["mu"] mu + params["xi"] xi`` exactly.
+    """
+
+    gram: Gram
+    y: Float[Tensor, "*#E n"]  # true labels, as in the signal patch
+    observed: Float[Tensor, "*#E n"]  # labels of the loss
+    scale: float  # weight of a filter in the output, 1/m for the mean over filters
+    activation: Callable[[Tensor], Tensor] = relu
+    loss: Any = logistic
+    bias: bool = False
+    law: Callable[..., Tensor] = partial(noise_preactivations, sigma_xi=1.0, orthogonal=False)  # of fresh noise
+
+    def __post_init__(self):
+        check_labels(self.observed)
+        check_labels(self.y)
+        n = self.gram.xi_xi.shape[-1]
+        if self.y.shape[-1] != n or self.observed.shape[-1] != n:
+            raise ValueError(f"labels of shapes {tuple(self.y.shape)} and {tuple(self.observed.shape)} do not fit "
+                             f"the Gram matrix of n = {n} noise patches")
+
+    @classmethod
+    def of(cls, data: Any, sample: Sample, cnn: TwoLayerCNN) -> "GramTraining":
+        """The same problem as ``Training(cnn, sample.x, sample.observed)``."""
+        b = None if cnn.b is None else cnn.b.detach().flatten(-2)
+        gram = Gram.of(sample, cnn.w.detach().flatten(-3, -2), b)
+        return cls(gram, sample.y.to(gram.w_w), sample.observed.to(gram.w_w), cnn.scale, cnn.activation,
+                   bias=b is not None, law=data.test_law)
+
+    def to(self, *where: Any) -> "GramTraining":
+        """On another device or in another dtype."""
+        return replace(self, gram=self.gram.to(*where), y=self.y.to(*where), observed=self.observed.to(*where))
+
+    @property
+    def a(self) -> Float[Tensor, " k"]:
+        """Output weights: `scale` for the filters of +1, minus `scale` for those of -1."""
+        return self.scale * signs(self.gram.w_w.shape[-1], self.gram.w_w)
+
+    def start(self) -> Params:
+        """Coefficients before training: zero."""
+        g = self.gram
+        members = torch.broadcast_shapes(g.mu_mu.shape, g.w_mu.shape[:-1], g.xi_xi.shape[:-2], self.observed.shape[:-1])
+        k, n = g.w_xi.shape[-2:]
+        params = {"mu": g.w_mu.new_zeros(*members, k), "xi": g.w_mu.new_zeros(*members, k, n)}
+        return params | ({"b": g.b.expand(*members, k).clone()} if self.bias else {})
+
+    def preactivations(self, params: Params) -> tuple[Float[Tensor, "*E k"], Float[Tensor, "*E k n"]]:
+        r"""What the filters see, before the bias: :math:`\langle w_k, \mu\rangle` and :math:`\langle w_k, \xi_i\rangle`."""
+        g, c_mu, c_xi = self.gram, params["mu"], params["xi"]
+        on_mu = g.w_mu + c_mu * g.mu_mu[..., None] + torch.einsum("...kn,...n->...k", c_xi, g.mu_xi)
+        on_xi = g.w_xi + c_mu[..., None] * g.mu_xi[..., None, :] + torch.einsum("...kn,...np->...kp", c_xi, g.xi_xi)
+        return on_mu, on_xi
+
+    def patches(self, params: Params) -> dict[str, Tensor]:
+        """Pre-activations of every patch there is: the signal for y = +1, for y = -1, and the noise of each sample."""
+        on_mu, on_xi = self.preactivations(params)
+        if not self.bias:
+            return {"plus": on_mu, "minus": -on_mu, "noise": on_xi}
+        b = params["b"]
+        return {"plus": b + on_mu, "minus": b - on_mu, "noise": b[..., None] + on_xi}
+
+    def respond(self, z: Tensor, patch: str) -> Tensor:
+        """What a filter makes of a patch's pre-activation; a rival may answer by patch."""
+        return self.activation(z)
+
+    def slope(self, z: Tensor, patch: str) -> Tensor:
+        """The derivative of `respond`."""
+        return self.activation.slope(z)
+
+    def predict(self, params: Params) -> Float[Tensor, "*E n"]:
+        """Outputs on the training samples."""
+        return self._outputs(self.patches(params))
+
+    def _outputs(self, z: dict[str, Tensor]) -> Tensor:
+        plus, minus = (self.respond(z[side], side) @ self.a for side in ("plus", "minus"))
+        signal = torch.where(self.y > 0, plus[..., None], minus[..., None])
+        return signal + torch.einsum("k,...kn->...n", self.a, self.respond(z["noise"], "noise"))
+
+    def train_loss(self, params: Params, observed: Tensor | None = None) -> Float[Tensor, "*E"]:
+        """Mean loss of each member; `observed` replaces the labels."""
+        return self.loss(self.predict(params), self.observed if observed is None else observed).mean(-1)
+
+    def gradient(self, params: Params, observed: Tensor | None = None) -> Params:
+        r"""The gradient's own coefficients on :math:`\mu` and the :math:`\xi_i`; not the derivative in c."""
+        z = self.patches(params)
+        pull = self.loss.slope(self._outputs(z), self.observed if observed is None else observed) / self.y.shape[-1]
+        plus = self.slope(z["plus"], "plus") * (pull * (self.y > 0)).sum(-1, keepdim=True)
+        minus = self.slope(z["minus"], "minus") * (pull * (self.y < 0)).sum(-1, keepdim=True)
+        noise = self.slope(z["noise"], "noise") * pull[..., None, :]
+        grad = {"mu": self.a * (plus - minus), "xi": self.a[:, None] * noise}
+        return grad | ({"b": self.a * (plus + minus + noise.sum(-1))} if self.bias else {})
+
+    def norm(self, direction: Params) -> Float[Tensor, "*E"]:
+        """Euclidean length of the weights that a direction in coefficients stands for."""
+        g, c_mu, c_xi = self.gram, direction["mu"], direction["xi"]
+        square = g.mu_mu[..., None] * c_mu**2 + 2 * c_mu * torch.einsum("...kn,...n->...k", c_xi, g.mu_xi)
+        square = square + torch.einsum("...kn,...np,...kp->...k", c_xi, g.xi_xi, c_xi)
+        return (square + direction.get("b", torch.zeros_like(c_mu)) ** 2).sum(-1).sqrt()
+
+    def weight_gram(self, params: Params) -> Float[Tensor, "*E k k"]:
+        r"""Inner products :math:`\langle w_k(t), w_l(t)\rangle` of the trained filters, in float64."""
+        g, c_mu, c_xi = self.gram.to(torch.float64), params["mu"].double(), params["xi"].double()
+        on_mu = g.w_mu + g.mu_mu[..., None] * c_mu / 2 + torch.einsum("...kn,...n->...k", c_xi, g.mu_xi)
+        on_xi = g.w_xi + torch.einsum("...kn,...np->...kp", c_xi, g.xi_xi) / 2
+        half = torch.einsum("...k,...l->...kl", c_mu, on_mu) + torch.einsum("...kn,...ln->...kl", c_xi, on_xi)
+        return g.w_w + half + half.mT
+
+    def fresh(self, params: Params, standard: Float[Tensor, "points k"]) -> Float[Tensor, "*E points k"]:
+        """Pre-activations of fresh noise patches, exactly distributed, bias included."""
+        on_mu, _ = self.preactivations(params)
+        z = self.law(self.weight_gram(params), on_mu, self.gram.mu_mu, standard).to(on_mu)
+        return z + params["b"][..., None, :] if self.bias else z
+
+    def test_outputs(self, params: Params, standard: Float[Tensor, "points k"]) -> tuple[Tensor, Tensor]:
+        """Outputs ``(*E, points)`` on fresh samples of label +1 and of label -1, the noise patches shared."""
+        z = self.patches(params)
+        noise = self.respond(self.fresh(params, standard), "fresh") @ self.a
+        return tuple((self.respond(z[side], side) @ self.a)[..., None] + noise for side in ("plus", "minus"))
+
+    @property
+    def test_directions(self) -> int:
+        """How many Gaussian numbers one fresh noise patch takes."""
+        return self.gram.w_w.shape[-1]

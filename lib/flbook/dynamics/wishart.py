@@ -1,0 +1,69 @@
+r"""Gram matrices drawn without ever drawing a d-dimensional vector.
+
+The inner products of N Gaussian vectors in :math:`R^d` are a Wishart matrix, and Bartlett's decomposition draws it as
+:math:`L L^\top` from N(N-1)/2 normal numbers and N chi-squared ones. So d = 10^7 costs what d = 10^3 costs.
+
+Source: Bartlett (1933).
+"""
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from scipy.special import gammaincinv
+from torch import Tensor
+
+from flbook import rng
+from flbook.data.signal_noise import check_noise, check_sizes
+from flbook.dynamics.gram import Gram
+
+
+def draw_gram(
+    n: int,
+    k: int,
+    d: int | tuple[int, ...],
+    *,
+    sigma_0: float,
+    sigma_xi: float = 1.0,
+    orthogonal: bool = False,
+    seed: int | tuple[int, ...] = 0,
+) -> Gram:
+    r"""The Gram matrices of n noise patches and k Gaussian filters beside a signal of unit length, in float64.
+
+    Ensemble axes: ``d`` if a tuple, then ``seed`` if a tuple. The same normal numbers serve every d, so curves over d are smooth.
+    Use ``.with_signals(mu_norm)`` for signals of other lengths.
+
+    Raises ValueError if some d cannot hold n + k independent vectors beside the signal.
+    """
+    dims = d if isinstance(d, tuple) else (d,)
+    seeds = seed if isinstance(seed, tuple) else (seed,)
+    check_noise(sigma_xi, 0.0)
+    check_sizes(n, min(dims))
+    if min(dims) < n + k + 1:
+        raise ValueError(f"d must be at least n + k + 1 = {n + k + 1}, so that {n} noise patches and {k} filters are "
+                         f"independent beside the signal; got d = {min(dims)}")
+    factor = torch.stack([bartlett(n + k, np.array(dims) - 1, one) for one in seeds], dim=1)
+    along = torch.stack([rng.normal((n + k,), one, "along the signal") for one in seeds])  # components on mu
+    size = torch.cat([torch.full((n,), sigma_xi), torch.full((k,), sigma_0)]).double()
+    factor, along = size[:, None] * factor, (size * along).expand(len(dims), -1, -1)
+    if orthogonal:
+        along = torch.cat([torch.zeros_like(along[..., :n]), along[..., n:]], -1)
+    full = factor @ factor.mT + along[..., :, None] * along[..., None, :]
+    gram = Gram(
+        mu_mu=torch.ones(full.shape[:2], dtype=torch.float64), mu_xi=along[..., :n], xi_xi=full[..., :n, :n],
+        w_mu=along[..., n:], w_xi=full[..., n:, :n], w_w=full[..., n:, n:], b=torch.zeros_like(along[..., n:]),
+    )
+    if not isinstance(seed, tuple):
+        gram = Gram(*(part[:, 0] for part in gram))
+    return gram if isinstance(d, tuple) else Gram(*(part[0] for part in gram))
+
+
+def bartlett(size: int, degrees: np.ndarray, seed: int) -> Float[Tensor, "degrees N N"]:
+    r"""Lower triangular L with :math:`L L^\top` the Gram matrix of `size` standard Gaussian vectors in each dimension.
+
+    Below the diagonal normal numbers, on it the roots of chi-squared numbers with ``degrees - i`` degrees of freedom,
+    taken as quantiles at uniform numbers that all dimensions share.
+    """
+    normal = rng.normal((size, size), seed, "Bartlett").tril(-1)
+    uniform = rng.numpy_generator(seed, "chi squared").random(size)
+    chi_squared = 2 * gammaincinv((degrees[:, None] - np.arange(size)) / 2, uniform)
+    return normal + torch.diag_embed(torch.from_numpy(np.sqrt(chi_squared)))

@@ -1,0 +1,1 @@
+"""Benign overfitting with feature learning."""

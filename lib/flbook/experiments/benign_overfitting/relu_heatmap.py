@@ -1,0 +1,155 @@
+r"""Benign and harmful overfitting in two-layer ReLU CNNs with flipped labels.
+
+Claim (Kou et al. 2023, Theorem 4.2): trained until it fits every label, flipped ones included, the network's test error
+is at most :math:`\exp(-n\|\mu\|^4/(C\sigma_\xi^4 d))` if :math:`n\|\mu\|^4 \ge C_1\sigma_\xi^4 d`, and at least a constant
+if :math:`n\|\mu\|^4 \le C_3\sigma_\xi^4 d`.
+
+Two settings: the theorem's (mean over filters, small Gaussian start, no bias) and that of the authors' published
+code (sum over filters, mean over the two patches, PyTorch's default start, bias, 100 steps).
+"""
+
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+import torch
+import xarray as xr
+
+from flbook import devices, measures, rivals
+from flbook.data.signal_noise import SignalNoise, flipped_labels, noise_preactivations
+from flbook.dynamics.gram import Gram, GramTraining
+from flbook.dynamics.wishart import draw_gram
+from flbook.models.cnn import initial_bias, initial_weights
+from flbook.optimizers import GradientDescent
+from flbook.sweep import sweep
+from flbook.train import fit
+
+VERSION = 1
+
+MODELS = {"network": lambda problem: problem, "linear": rivals.linear, "lazy": rivals.lazy, "frozen": rivals.frozen}
+
+
+def lattice(low: float, high: float, steps: int) -> tuple[float, ...]:
+    """Numbers from low to high at equal ratios, short enough to be read."""
+    return tuple(float(f"{low * (high / low) ** (i / (steps - 1)):.6g}") for i in range(steps))
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Everything the experiment depends on; tuples are the axes of the sweep."""
+
+    model: tuple[str, ...] = ("network",)  # and its rivals: linear, lazy, frozen
+    n: tuple[int, ...] = (40,)  # training samples
+    d: tuple[int, ...] = (1000, 2000, 4000, 8000)  # patch dimension
+    mu: tuple[float, ...] = lattice(1.0, 4.0, 9)  # |mu|, signal strength
+    seed: tuple[int, ...] = tuple(range(16))
+    m: int = 10  # filters a sign
+    flip_prob: float = 0.1  # p, exactly pn labels flipped
+    sigma_xi: float = 1.0  # noise level
+    sigma_0: float | None = 1e-3  # initial weights; None is PyTorch's default
+    scale: float | None = None  # weight of a filter in the output; None is 1/m
+    bias: bool = False
+    lr: float = 4.0  # step size, in units of nm/(sigma_xi^2 d) if lr_in_noise_time: then memorising takes O(1/lr) steps
+    lr_in_noise_time: bool = True
+    steps: int = 600
+    points: int = 500  # fresh noise patches to measure the test error on, each under both labels
+
+    @classmethod
+    def book(cls) -> "Setting":
+        """The theorem's setting on a lattice where d doubles and n |mu|^4 / d takes the same values for every d."""
+        return cls()
+
+    @classmethod
+    def rivals(cls) -> "Setting":
+        """One n and d, from harmful to benign, with what learns no feature beside the network."""
+        r = (0.1, 0.3, 1, 3, 10, 30)
+        return cls(model=tuple(MODELS), n=(50,), d=(2500,), mu=tuple((x * 2500 / 50) ** 0.25 for x in r))
+
+    @classmethod
+    def authors(cls) -> "Setting":
+        """A coarse grid in the setting of the authors' published code."""
+        return cls.paper().thinned(mu=tuple(round(0.9 * s, 1) for s in range(12)), d=tuple(range(100, 1100, 90)))
+
+    @classmethod
+    def paper(cls) -> "Setting":
+        """The full grid of the authors' published code: |mu| = 0, 0.1, ..., 9.9, d = 100, 110, ..., 1090, ten seeds."""
+        return cls(
+            n=(20,), d=tuple(range(100, 1100, 10)), mu=tuple(round(0.1 * s, 1) for s in range(100)),
+            seed=tuple(range(10)), sigma_0=None, scale=0.5, bias=True, lr=0.1, lr_in_noise_time=False, steps=100,
+        )
+
+    def thinned(self, **axes: tuple) -> "Setting":
+        """The same setting on fewer values of some axes."""
+        return replace(self, **axes)
+
+
+def problem(setting: Setting, n: int, device: str) -> GramTraining:
+    """The training problems of all (d, seed, mu), in that order of ensemble axes, without a d-dimensional array kept."""
+    k = 2 * setting.m
+    y, observed = flipped_labels(n, setting.flip_prob, setting.seed[0])
+    if setting.sigma_0 is None:
+        gram = stack([drawn_vectors(setting, n, d) for d in setting.d])
+    else:
+        gram = draw_gram(n, k, setting.d, sigma_0=setting.sigma_0, sigma_xi=setting.sigma_xi, seed=setting.seed)
+    network = GramTraining(
+        gram.with_signals(torch.tensor(setting.mu, dtype=torch.float64)), y, observed,
+        scale=1 / setting.m if setting.scale is None else setting.scale,
+        bias=setting.bias, law=partial(noise_preactivations, sigma_xi=setting.sigma_xi),
+    )
+    return network.to(devices.device(device), torch.float32)
+
+
+def drawn_vectors(setting: Setting, n: int, d: int) -> Gram:
+    """Gram matrices from vectors, where the start is not Gaussian: one d at a time, all seeds, signal of length 1."""
+    sample = SignalNoise(n=n, d=d, mu_norm=1.0, sigma_xi=setting.sigma_xi).draw(setting.seed)
+    return Gram.of(
+        sample, initial_weights(d, 2 * setting.m, None, setting.seed), initial_bias(d, 2 * setting.m, None, setting.seed)
+    )
+
+
+def stack(grams: list[Gram]) -> Gram:
+    """Several dimensions d as one leading ensemble axis."""
+    parts = [torch.stack(part) for part in zip(*grams, strict=True)]
+    return Gram(parts[0][:, None], *parts[1:])
+
+
+def step_size(setting: Setting, n: int, like: torch.Tensor) -> torch.Tensor:
+    """One step size a dimension, shape (d, 1, 1): constant, or in units of the time that memorising takes."""
+    d = torch.tensor(setting.d, dtype=torch.float64)
+    unit = n * setting.m / (setting.sigma_xi**2 * d) if setting.lr_in_noise_time else torch.ones_like(d)
+    return (setting.lr * unit)[:, None, None].to(like)
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Train every cell to the end; dimensions (model, n, d, seed, mu)."""
+    cells = []
+    for n in setting.n:
+        network = problem(setting, n, device)
+        rule = GradientDescent(step_size(setting, n, network.gram.w_w))
+        for name in setting.model:
+            rival = MODELS[name](network)
+            params = fit(rival, rule, setting.steps).params
+            cells.append([
+                measures.test_error(rival, params, setting.points),
+                measures.train_error(rival, params),
+                rival.train_loss(params),
+            ])
+    shape = (len(setting.n), len(setting.model), len(setting.d), len(setting.seed), len(setting.mu))
+    columns = [torch.stack(column).reshape(shape).cpu().numpy() for column in zip(*cells, strict=True)]
+    dims = ("n", "model", "d", "seed", "mu")
+    return xr.Dataset(
+        {
+            "test_error": (dims, columns[0], {"long_name": "test error", "units": "fraction"}),
+            "test_error_flipped": (dims, measures.flipped(columns[0], setting.flip_prob),
+                                   {"long_name": "test error on flipped labels", "units": "fraction"}),
+            "train_error": (dims, columns[1], {"long_name": "training error", "units": "fraction"}),
+            "train_loss": (dims, columns[2], {"long_name": "training loss", "units": "nats"}),
+        },
+        coords={
+            "n": ("n", list(setting.n), {"long_name": "samples n", "units": "1"}),
+            "model": ("model", list(setting.model), {"long_name": "model", "units": ""}),
+            "d": ("d", list(setting.d), {"long_name": "patch dimension d", "units": "1"}),
+            "seed": ("seed", list(setting.seed), {"long_name": "seed", "units": ""}),
+            "mu": ("mu", list(setting.mu), {"long_name": "signal strength |μ|", "units": "σ_ξ"}),
+        },
+    )

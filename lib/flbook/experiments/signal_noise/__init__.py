@@ -1,0 +1,1 @@
+"""The signal-noise data model."""

@@ -1,0 +1,56 @@
+"""Measures: what a trained network learned of the signal, memorised of the noise, and gets wrong on fresh data."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from flbook import rng
+from flbook.dynamics.gram import GramTraining, Params
+from flbook.shapes import Quantity, signs
+
+
+def signal_learning(problem: GramTraining, params: Params) -> Float[Tensor, "*E 2 m"]:
+    r""":math:`\gamma_{j,r} = j \|\mu\|^2 c_{j,r}`: how far filter r of sign j has moved along the signal."""
+    k = params["mu"].shape[-1]
+    return (signs(k, params["mu"]) * problem.gram.mu_mu[..., None] * params["mu"]).unflatten(-1, (2, k // 2))
+
+
+def noise_memorization(problem: GramTraining, params: Params) -> Float[Tensor, "*E 2 m n"]:
+    r""":math:`\rho_{j,r,i} = \|\xi_i\|^2 c_{j,r,i}`: how far filter r of sign j has moved along the i-th noise."""
+    square = problem.gram.xi_xi.diagonal(dim1=-2, dim2=-1)
+    return (params["xi"] * square[..., None, :]).unflatten(-2, (2, params["xi"].shape[-2] // 2))
+
+
+def train_error(problem, params: Params) -> Float[Tensor, "*E"]:
+    """Share of training samples whose observed label, flipped or not, the network misses."""
+    return (problem.predict(params) * problem.observed <= 0).to(problem.observed.dtype).mean(-1)
+
+
+def test_error(problem, params: Params, points: int = 1000, seed: int = 0) -> Float[Tensor, "*E"]:
+    """Probability of a wrong sign on fresh data with true labels, from the data model's own exact test law.
+
+    points: fresh noise patches, each used under both labels, the same for every member. The error that a test set with
+    labels flipped with probability p would show is ``p + (1 - 2 p) * test_error``.
+    """
+    standard = rng.normal((points, problem.test_directions), seed, "test points").to(problem.observed)
+    plus, minus = problem.test_outputs(params, standard)
+    return ((plus <= 0).to(plus.dtype).mean(-1) + (minus >= 0).to(plus.dtype).mean(-1)) / 2
+
+
+def test_error_on(problem, params: Params, x: Tensor, y: Tensor) -> Float[Tensor, "*E"]:
+    """The same from given data: the direct way, d-dimensional samples and all."""
+    return (problem.predict(params, x) * y.to(problem.observed) <= 0).to(problem.observed.dtype).mean(-1)
+
+
+def flipped(error, flip_prob: float):
+    """Test error against labels flipped with probability p: ``p + (1 - 2 p) error``, never below the Bayes error p."""
+    return flip_prob + (1 - 2 * flip_prob) * error
+
+
+def coefficients(problem: GramTraining) -> list[Quantity]:
+    """The quantities of a coefficient race: largest gamma, largest rho, both over all filters, and the training loss."""
+    return [
+        Quantity("gamma", lambda p: signal_learning(problem, p).flatten(-2).amax(-1), (), "largest signal coefficient γ"),
+        Quantity("rho", lambda p: noise_memorization(problem, p).flatten(-3).amax(-1), (), "largest noise coefficient ρ"),
+        Quantity("train_loss", problem.train_loss, (), "training loss", "nats"),
+    ]

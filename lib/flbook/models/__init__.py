@@ -1,0 +1,6 @@
+"""Networks whose parameters carry leading ensemble axes."""
+
+from flbook.models.activations import identity, leaky_relu, relu, relu_power, softplus
+from flbook.models.cnn import TwoLayerCNN
+
+__all__ = ["TwoLayerCNN", "identity", "leaky_relu", "relu", "relu_power", "softplus"]

@@ -1,0 +1,61 @@
+"""Activations: a function and its slope, so that a gradient can be written down as well as differentiated."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class ReLUPower:
+    r""":math:`\sigma(z) = \max(z, 0)^q`, with slope :math:`q \max(z, 0)^{q-1}` (0 at the kink of ReLU)."""
+
+    q: float = 1.0
+
+    def __post_init__(self):
+        if not self.q >= 1:
+            raise ValueError(f"q must be at least 1, so that max(z, 0)^q has a slope; got {self.q}")
+
+    def __call__(self, z: Tensor) -> Tensor:
+        return z.clamp(min=0) if self.q == 1 else z.clamp(min=0) ** self.q
+
+    def slope(self, z: Tensor) -> Tensor:
+        """The derivative."""
+        return (z > 0).to(z.dtype) if self.q == 1 else self.q * z.clamp(min=0) ** (self.q - 1)
+
+
+@dataclass(frozen=True)
+class LeakyReLU:
+    r""":math:`\sigma(z) = \max(z, \alpha z)` with leak :math:`0 \le \alpha \le 1`; :math:`\alpha = 1` is linear."""
+
+    leak: float = 0.1
+
+    def __post_init__(self):
+        if not 0 <= self.leak <= 1:
+            raise ValueError(f"leak must lie in [0, 1], the slope left of 0; got {self.leak}")
+
+    def __call__(self, z: Tensor) -> Tensor:
+        return torch.where(z > 0, z, self.leak * z)
+
+    def slope(self, z: Tensor) -> Tensor:
+        """The derivative."""
+        return self.leak + (1 - self.leak) * (z > 0).to(z.dtype)
+
+
+@dataclass(frozen=True)
+class Softplus:
+    r""":math:`\sigma(z) = \log(1 + e^z)`: smooth everywhere, for comparisons that a kink would disturb."""
+
+    def __call__(self, z: Tensor) -> Tensor:
+        return torch.nn.functional.softplus(z)
+
+    def slope(self, z: Tensor) -> Tensor:
+        """The derivative."""
+        return torch.sigmoid(z)
+
+
+relu = ReLUPower(1)
+relu_power = ReLUPower
+leaky_relu = LeakyReLU
+softplus = Softplus()
+identity = LeakyReLU(1.0)

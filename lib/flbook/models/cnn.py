@@ -1,0 +1,81 @@
+"""The two-layer convolutional network of the signal-noise papers: one filter meets every patch."""
+
+import math
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from flbook import rng
+from flbook.models.activations import relu
+
+
+class TwoLayerCNN(nn.Module):
+    r"""m filters for the label +1 against m filters for -1, each laid over every patch.
+
+    .. math:: f(W, x) = F_{+1}(W_{+1}, x) - F_{-1}(W_{-1}, x), \qquad
+              F_j(W_j, x) = s \sum_{r=1}^m \sum_{p} \sigma(\langle w_{j,r}, x^{(p)}\rangle + b_{j,r})
+
+    with :math:`s = 1/m` unless `scale` says otherwise. The output layer is fixed. Parameters: ``w`` of shape
+    ``(*E, 2, m, d)``, the filters of +1 first, and with ``bias=True`` ``b`` of shape ``(*E, 2, m)``.
+
+    Source: Cao et al. (2022), Section 3; Kou et al. (2023), Section 3.
+    """
+
+    def __init__(
+        self,
+        d: int,
+        m: int = 10,
+        sigma_0: float | None = None,
+        activation: Callable[[Tensor], Tensor] = relu,
+        scale: float | None = None,
+        bias: bool = False,
+        seed: int | tuple[int, ...] = 0,
+        dtype: torch.dtype = torch.float32,
+    ):
+        r"""Draw the filters.
+
+        sigma_0: standard deviation of the Gaussian initial weights; None is PyTorch's convolution default, weights and
+            bias uniform in :math:`\pm 1/\sqrt d`.
+        scale: weight of a filter in the output; None is 1/m (mean over filters), 1 is the sum.
+        seed: one seed is one network; a tuple of seeds is an ensemble with one leading axis.
+        """
+        super().__init__()
+        if d < 1 or m < 1:
+            raise ValueError(f"d and m must be at least 1: patch dimension and filters a sign; got d={d}, m={m}")
+        self.activation, self.scale = activation, 1 / m if scale is None else scale
+        self.w = nn.Parameter(initial_weights(d, 2 * m, sigma_0, seed).unflatten(-2, (2, m)).to(dtype))
+        self.b = None
+        if bias:
+            b = initial_bias(d, 2 * m, sigma_0, seed).unflatten(-1, (2, m))
+            self.b = nn.Parameter(b.to(dtype))
+
+    def forward(self, x: Float[Tensor, "*#E n P d"]) -> Float[Tensor, "*E n"]:
+        """The network's output for n samples of P patches."""
+        if x.shape[-1] != self.w.shape[-1]:
+            raise ValueError(f"patches of shape {tuple(x.shape)} do not fit filters of shape {tuple(self.w.shape)}")
+        z = torch.einsum("...npd,...jrd->...npjr", x, self.w)
+        if self.b is not None:
+            z = z + self.b[..., None, None, :, :]
+        f = self.scale * self.activation(z).sum(dim=(-3, -1))
+        return f[..., 0] - f[..., 1]
+
+
+def initial_weights(d: int, k: int, sigma_0: float | None, seed: int | tuple[int, ...]) -> Float[Tensor, "*E k d"]:
+    r"""Filters before training: Gaussian of standard deviation sigma_0, or uniform in :math:`\pm 1/\sqrt d` if None."""
+    if sigma_0 is not None:
+        return sigma_0 * rng.normal((k, d), seed, "weights")
+    return _uniform((k, d), seed, "weights") / math.sqrt(d)
+
+
+def initial_bias(d: int, k: int, sigma_0: float | None, seed: int | tuple[int, ...]) -> Float[Tensor, "*E k"]:
+    r"""Biases before training: 0 beside Gaussian filters, else uniform in :math:`\pm 1/\sqrt d`."""
+    b = _uniform((k,), seed, "bias") / math.sqrt(d)
+    return b if sigma_0 is None else torch.zeros_like(b)
+
+
+def _uniform(shape: tuple[int, ...], seed: int | tuple[int, ...], role: str) -> Tensor:
+    if isinstance(seed, tuple):
+        return torch.stack([_uniform(shape, one, role) for one in seed])
+    return 2 * torch.rand(shape, generator=rng.generator(seed, role), dtype=torch.float64) - 1

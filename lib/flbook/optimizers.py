@@ -1,0 +1,58 @@
+"""Optimizers: each asks a problem for gradients, as often and wherever it likes, and returns new parameters.
+
+A rule has two functions. ``start(params)`` returns its state; ``step(problem, params, state)`` returns parameters and
+state after one step. It gets the problem, not a gradient, because some rules ask twice: sharpness-aware minimisation
+calls ``problem.gradient`` again at perturbed parameters, label-noise descent calls it with other labels
+(``problem.gradient(params, observed=...)``), and both ask ``problem.norm`` for lengths, one a member. Parameters are
+dictionaries of tensors of shape ``(*E, ...)``; every scalar of a rule may be a tensor of shape ``*E``.
+
+Rules linear in the gradient (those here) also run on the coefficients of `flbook.dynamics.gram`, unchanged.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from flbook.shapes import per_member
+
+Params = dict[str, Tensor]
+
+
+@dataclass(frozen=True)
+class GradientDescent:
+    r""":math:`w \leftarrow w - \eta \nabla L(w)`."""
+
+    lr: float | Tensor
+
+    def start(self, params: Params) -> Any:
+        """No state."""
+        return None
+
+    def step(self, problem: Any, params: Params, state: Any) -> tuple[Params, Any]:
+        """One step."""
+        grad = problem.gradient(params)
+        return {name: p - per_member(self.lr, p) * grad[name] for name, p in params.items()}, state
+
+
+@dataclass(frozen=True)
+class Momentum:
+    r"""Heavy ball: :math:`v \leftarrow \beta v + \nabla L(w)`, :math:`w \leftarrow w - \eta v`."""
+
+    lr: float | Tensor
+    beta: float | Tensor = 0.9
+
+    def start(self, params: Params) -> Params:
+        """The velocity, zero at first."""
+        return {name: torch.zeros_like(p) for name, p in params.items()}
+
+    def step(self, problem: Any, params: Params, state: Params) -> tuple[Params, Params]:
+        """One step."""
+        grad = problem.gradient(params)
+        state = {name: per_member(self.beta, v) * v + grad[name] for name, v in state.items()}
+        return {name: p - per_member(self.lr, p) * state[name] for name, p in params.items()}, state
+
+
+gradient_descent = GradientDescent
+momentum = Momentum

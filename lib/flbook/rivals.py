@@ -1,0 +1,163 @@
+"""Rivals: the same experiment by models that learn no feature.
+
+Many impressive curves are also produced by a model whose features never move. Each function here takes a training
+problem and returns the rival's, on the same data from the same draw, for `flbook.train.fit` to train:
+
+    linear   no activation: a linear classifier on the sum of the patches
+    lazy     the network's first-order expansion about its start: a kernel method, features fixed at their gradients
+    frozen   first layer fixed, only the output weights train: random features
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from flbook.dynamics.gram import GramTraining, Params
+from flbook.models.activations import identity
+from flbook.train import Training
+
+
+def linear(problem: GramTraining) -> GramTraining:
+    """The network with its activation taken away: logistic regression on the sum of the two patches."""
+    return replace(problem, activation=identity)
+
+
+class LazyGramTraining(GramTraining):
+    r"""Filters respond as :math:`\sigma(z_0) + \sigma'(z_0)(z - z_0)`, with :math:`z_0` what they saw at the start."""
+
+    @cached_property
+    def reference(self) -> dict[str, Tensor]:
+        """Pre-activations of all training patches before training."""
+        return self.patches(self.start())
+
+    def respond(self, z: Tensor, patch: str) -> Tensor:
+        """First-order response."""
+        z, z_0 = (z.split(z.shape[-1] // 2, dim=-1)) if patch == "fresh" else (z, self.reference[patch])
+        return self.activation(z_0) + self.activation.slope(z_0) * (z - z_0)
+
+    def slope(self, z: Tensor, patch: str) -> Tensor:
+        """Its slope, the same at every step."""
+        return self.activation.slope(self.reference[patch])
+
+    def fresh(self, params: Params, standard: Float[Tensor, "points K"]) -> Float[Tensor, "*E points K"]:
+        """Fresh noise as the trained and as the initial filters see it, side by side: K = 2 k, jointly Gaussian."""
+        start = self.start()
+        now, cross = self.weight_gram(params), self._cross(params)
+        before = self.gram.w_w.double().expand_as(now)
+        both = torch.cat([torch.cat([now, cross], -1), torch.cat([cross.mT, before], -1)], -2)
+        on_mu = torch.cat([self.preactivations(params)[0], self.preactivations(start)[0]], -1)
+        z = self.law(both, on_mu, self.gram.mu_mu, standard).to(on_mu)
+        return z + torch.cat([params["b"], start["b"]], -1)[..., None, :] if self.bias else z
+
+    def _cross(self, params: Params) -> Tensor:
+        """Inner products of trained with initial filters."""
+        g = self.gram.to(torch.float64)
+        moved = params["mu"].double()[..., None] * g.w_mu[..., None, :]
+        return g.w_w + moved + torch.einsum("...kn,...ln->...kl", params["xi"].double(), g.w_xi)
+
+    @property
+    def test_directions(self) -> int:
+        """Trained and initial filters."""
+        return 2 * super().test_directions
+
+
+def lazy(problem: GramTraining | Training):
+    """The problem of the network's first-order expansion about its initial weights."""
+    if isinstance(problem, GramTraining):
+        return LazyGramTraining(**{name: getattr(problem, name) for name in problem.__dataclass_fields__})
+    return LazyTraining(problem.model, problem.x, problem.observed, problem.loss)
+
+
+class LazyTraining(Training):
+    r"""Train :math:`f(w_0, x) + \langle \nabla f(w_0, x), w - w_0\rangle` instead of the network."""
+
+    def predict(self, params: Params, x: Tensor | None = None) -> Tensor:
+        """The network's tangent at its start, by one forward-mode derivative."""
+        start = self.start()
+        moved = {name: params[name] - start[name] for name in start}
+        f_0, df = torch.func.jvp(lambda p: super(LazyTraining, self).predict(p, x), (start,), (moved,))
+        return f_0 + df
+
+
+@dataclass(frozen=True)
+class FrozenGramTraining:
+    """Only the output weights train, on the features of the initial filters, scaled to mean square 1."""
+
+    problem: GramTraining
+
+    @cached_property
+    def features(self) -> dict[str, Tensor]:
+        """Responses of the initial filters to every training patch."""
+        z = self.problem.patches(self.problem.start())
+        return {patch: self.problem.respond(value, patch) for patch, value in z.items()}
+
+    @cached_property
+    def size(self) -> Tensor:
+        """Root mean square of the features, one a member."""
+        return self.on_samples(self.features, 1.0).square().mean((-2, -1)).sqrt()[..., None]
+
+    def on_samples(self, features: dict[str, Tensor], size) -> Float[Tensor, "*E n k"]:
+        """Features of the training samples, both patches summed."""
+        signal = torch.where(self.problem.y[..., None] > 0, features["plus"][..., None, :], features["minus"][..., None, :])
+        return (signal + features["noise"].mT) / (size if isinstance(size, float) else size[..., None])
+
+    def start(self) -> Params:
+        """Output weights of the network."""
+        return {"a": self.problem.a.expand(self.features["plus"].shape).clone()}
+
+    def predict(self, params: Params) -> Float[Tensor, "*E n"]:
+        """Outputs on the training samples."""
+        return torch.einsum("...nk,...k->...n", self.on_samples(self.features, self.size), params["a"])
+
+    @property
+    def observed(self) -> Tensor:
+        """Labels of the loss."""
+        return self.problem.observed
+
+    def train_loss(self, params: Params, observed: Tensor | None = None) -> Float[Tensor, "*E"]:
+        """Mean loss of each member."""
+        return self.problem.loss(self.predict(params), self.observed if observed is None else observed).mean(-1)
+
+    def gradient(self, params: Params, observed: Tensor | None = None) -> Params:
+        """Gradient in the output weights."""
+        labels = self.observed if observed is None else observed
+        pull = self.problem.loss.slope(self.predict(params), labels) / labels.shape[-1]
+        return {"a": torch.einsum("...n,...nk->...k", pull, self.on_samples(self.features, self.size))}
+
+    def norm(self, direction: Params) -> Float[Tensor, "*E"]:
+        """Length of a direction."""
+        return direction["a"].square().sum(-1).sqrt()
+
+    def test_outputs(self, params: Params, standard: Float[Tensor, "points k"]) -> tuple[Tensor, Tensor]:
+        """Outputs on fresh samples of label +1 and of label -1."""
+        start = self.problem.start()
+        noise = self.problem.respond(self.problem.fresh(start, standard), "fresh")
+        a = params["a"] / self.size
+        noise = torch.einsum("...pk,...k->...p", noise, a)
+        return tuple((self.features[side] * a).sum(-1, keepdim=True) + noise for side in ("plus", "minus"))
+
+    @property
+    def test_directions(self) -> int:
+        """How many Gaussian numbers one fresh noise patch takes."""
+        return self.problem.test_directions
+
+
+def frozen(problem: GramTraining) -> FrozenGramTraining:
+    """Random features: the initial filters stay, the output weights train."""
+    return FrozenGramTraining(problem)
+
+
+class LinearModel(nn.Module):
+    """Logistic regression on all coordinates of all patches, started at zero: the linear rival for given images."""
+
+    def __init__(self, like: Tensor):
+        super().__init__()
+        self.w = nn.Parameter(torch.zeros(like.shape[-2] * like.shape[-1], dtype=like.dtype))
+        self.b = nn.Parameter(torch.zeros((), dtype=like.dtype))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Outputs ``(n,)``."""
+        return x.flatten(-2) @ self.w + self.b

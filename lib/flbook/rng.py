@@ -1,0 +1,38 @@
+"""Randomness: a draw depends on (seed, role) only.
+
+So the same noise serves every signal strength of a phase diagram, a cell keeps its value when the grid around it
+changes, and a GPU sees what the CPU drew. ``FLBOOK_SEED``, when set, is hashed into every seed: the whole book can be
+run again on numbers that nobody has looked at.
+"""
+
+import hashlib
+import os
+
+import numpy as np
+
+
+def entropy(seed: int, role: str) -> int:
+    """64 bits that depend on the seed, the role and ``FLBOOK_SEED``."""
+    text = f"{os.environ.get('FLBOOK_SEED', '')}|{int(seed)}|{role}"
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
+
+
+def generator(seed: int, role: str):
+    """A torch generator on the CPU for one role, such as ``"noise"`` or ``"weights"``."""
+    import torch
+
+    return torch.Generator().manual_seed(entropy(seed, role))
+
+
+def numpy_generator(seed: int, role: str) -> np.random.Generator:
+    """The same for draws that numpy or scipy make."""
+    return np.random.default_rng(entropy(seed, role))
+
+
+def normal(shape: tuple[int, ...], seed: int | tuple[int, ...], role: str):
+    """Standard normal numbers in float64, shape ``(*seeds, *shape)``: one leading axis if `seed` is a tuple."""
+    import torch
+
+    if isinstance(seed, int):
+        return torch.randn(shape, generator=generator(seed, role), dtype=torch.float64)
+    return torch.stack([normal(shape, one, role) for one in seed])

@@ -1,0 +1,48 @@
+"""Axes: the letters that every shape in flbook is written in, and what acts along the ensemble.
+
+Ensemble axes lead, axes with a meaning trail, and no reduction ever crosses the ensemble:
+
+    *E   ensemble: any number of leading axes (dimensions d, seeds, signal strengths, ...); empty for a single network
+    n    training samples               i
+    P    patches of one sample (2: signal, noise)
+    d    dimension of a patch
+    j    sign of an output (+1, -1)
+    r    filter of one sign, m of them
+    k    filters of both signs, k = 2 m, the m of +1 first
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Quantity(NamedTuple):
+    """Something to record while training: a function of the parameters, and what to call its result.
+
+    ``of(params)`` returns a tensor of shape ``(*E, *dims)``.
+    """
+
+    name: str
+    of: Callable[[dict[str, Tensor]], Tensor]
+    dims: tuple[str, ...] = ()
+    long_name: str = ""
+    units: str = "1"
+
+
+def per_member(scalar: float | Tensor, like: Tensor) -> float | Tensor:
+    """A number, or one number a member (shape ``*E``), made ready to multiply `like` (shape ``*E ...``)."""
+    if not isinstance(scalar, Tensor) or scalar.ndim == 0:
+        return scalar
+    if scalar.ndim > like.ndim:
+        raise ValueError(
+            f"a scalar given for each member has the ensemble's shape: got {tuple(scalar.shape)} "
+            f"for parameters of shape {tuple(like.shape)}"
+        )
+    return scalar.to(like).reshape(*scalar.shape, *[1] * (like.ndim - scalar.ndim))
+
+
+def signs(k: int, like: Tensor) -> Tensor:
+    """The output sign of each of `k` filters: +1 for the first half, -1 for the second."""
+    return torch.cat([like.new_ones(k // 2), -like.new_ones(k - k // 2)])

@@ -1,0 +1,45 @@
+"""What the theorems predict: boundaries and closed forms, for numbers and arrays alike."""
+
+import numpy as np
+from scipy.special import ndtr
+
+
+def kou_variable(n, mu_norm, d, sigma_xi=1.0):
+    r"""The phase variable of ReLU networks, :math:`r = n\|\mu\|^4 / (\sigma_\xi^4 d)`.
+
+    Source: Kou et al. (2023), Theorem 4.2: overfitting is benign if r exceeds a constant, harmful if it is below one.
+    """
+    return n * mu_norm**4 / (sigma_xi**4 * d)
+
+
+def kou_boundary(n, d, sigma_xi=1.0, constant=1.0):
+    r"""Signal strength on the boundary :math:`n\|\mu\|^4 = C \sigma_\xi^4 d`: :math:`\|\mu\| = \sigma_\xi (C d / n)^{1/4}`.
+
+    Source: Kou et al. (2023), Theorem 4.2.
+    """
+    return sigma_xi * (constant * d / n) ** 0.25
+
+
+def cao_variable(n, mu_norm, d, q, sigma_xi=1.0):
+    r"""The phase variable of ReLU^q networks, :math:`n\,\mathrm{SNR}^q`. Source: Cao et al. (2022), Theorems 4.3, 4.4."""
+    return n * (mu_norm / (sigma_xi * np.sqrt(d))) ** q
+
+
+def cao_boundary(n, d, q, sigma_xi=1.0, constant=1.0):
+    r"""Signal strength on the boundary :math:`n\,\mathrm{SNR}^q = C`: :math:`\sigma_\xi \sqrt d\,(C/n)^{1/q}`.
+
+    Source: Cao et al. (2022), Theorems 4.3 and 4.4.
+    """
+    return sigma_xi * np.sqrt(d) * (constant / n) ** (1 / q)
+
+
+def averaging_error(n, mu_norm, d, flip_prob=0.0, sigma_xi=1.0):
+    r"""Test error of the averaging classifier :math:`\sum_i \tilde y_i x_i` on one patch :math:`x = y\mu + \xi`.
+
+    .. math:: \Phi\Big(-\frac{q n \|\mu\|^2}{\sigma_\xi\sqrt{n d \sigma_\xi^2 + (q n \|\mu\|)^2}}\Big), \quad q = 1 - 2p
+
+    with exactly pn flips, up to terms of relative order :math:`1/\sqrt{d}` and :math:`1/(\sqrt n \|\mu\|)`; for
+    :math:`n\,\mathrm{SNR}^2 \ll 1` it is :math:`\Phi(-(1 - 2p)\sqrt r)`. Derived in the lecture on the data model.
+    """
+    pull = (1 - 2 * flip_prob) * n * mu_norm
+    return ndtr(-pull * mu_norm / (sigma_xi * np.sqrt(n * d * sigma_xi**2 + pull**2)))

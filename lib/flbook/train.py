@@ -1,0 +1,115 @@
+"""Training: problems that know their gradient, and `fit`, the only loop of the book.
+
+A problem is whatever has ``start()`` (parameters before training), ``gradient(params, **change)`` and
+``norm(direction)``. `Training` is the direct kind: a network, data and a loss, differentiated by autograd.
+`flbook.dynamics.gram.GramTraining` is the same problem in coefficients.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor, nn
+
+from flbook.losses import check_labels, logistic
+from flbook.shapes import Quantity
+
+Params = dict[str, Tensor]
+
+
+class Training:
+    r"""Minimise :math:`L_S(w) = \frac1n \sum_i \ell(f(w, x_i), \tilde y_i)` for every member of an ensemble at once.
+
+    model: a module whose forward maps ``x`` to outputs ``(*E, n)``; its parameters carry the ensemble axes.
+    """
+
+    def __init__(self, model: nn.Module, x: Tensor, observed: Tensor, loss=logistic):
+        check_labels(observed)
+        if x.shape[-3] != observed.shape[-1]:
+            raise ValueError(f"x holds {x.shape[-3]} samples, shape {tuple(x.shape)}, but observed labels have shape "
+                             f"{tuple(observed.shape)}")
+        like = next(model.parameters())
+        self.model, self.x, self.observed, self.loss = model, x.to(like), observed.to(like), loss
+
+    def start(self) -> Params:
+        """The parameters before training."""
+        return {name: p.detach().clone() for name, p in self.model.named_parameters()}
+
+    def predict(self, params: Params, x: Tensor | None = None) -> Tensor:
+        """Outputs ``(*E, n)`` on the training samples, or on `x`."""
+        return torch.func.functional_call(self.model, params, (self.x if x is None else x.to(self.x),))
+
+    def train_loss(self, params: Params, observed: Tensor | None = None) -> Tensor:
+        """Mean loss of each member, shape ``*E``; `observed` replaces the labels."""
+        labels = self.observed if observed is None else observed
+        return self.loss(self.predict(params), labels).mean(-1)
+
+    def gradient(self, params: Params, observed: Tensor | None = None) -> Params:
+        """Gradient of each member's loss: one backward pass, since members do not share parameters."""
+        leaves = {name: p.detach().requires_grad_() for name, p in params.items()}
+        grads = torch.autograd.grad(self.train_loss(leaves, observed).sum(), list(leaves.values()))
+        return dict(zip(leaves, grads, strict=True))
+
+    def norm(self, direction: Params) -> Tensor:
+        """Euclidean length of a direction in parameter space, shape ``*E``."""
+        members = max(self.observed.ndim - 1, self.x.ndim - 3, self.predict(self.start()).ndim - 1)
+        return sum(p.flatten(members).square().sum(-1) for p in direction.values()).sqrt()
+
+
+def log_steps(steps: int, points: int = 40) -> list[int]:
+    """Steps to record at: 0, the last, and about `points` between them at equal ratios."""
+    if steps < 1:
+        return [0]
+    return sorted({0, *np.unique(np.geomspace(1, steps, points).round().astype(int)).tolist(), steps})
+
+
+class Fit(NamedTuple):
+    """What training returns."""
+
+    params: Params
+    history: xr.Dataset  # the recorded quantities over `step`, dimensions (step, *ensemble, *own)
+
+
+def fit(
+    problem: Any,
+    optimizer: Any,
+    steps: int,
+    record: Sequence[Quantity] = (),
+    ensemble: Sequence[str] = (),
+    at: Sequence[int] | None = None,
+) -> Fit:
+    """Take `steps` steps of `optimizer` on `problem`, recording quantities on the way.
+
+    record: quantities of the parameters; each becomes a variable of ``history``.
+    ensemble: names of the ensemble axes, in order.
+    at: steps to record at; by default log-spaced, because learning happens on a logarithmic clock.
+    Nothing leaves the device inside the loop.
+    """
+    if steps < 0:
+        raise ValueError(f"steps must be 0 or more; got {steps}")
+    at = (log_steps(steps) if at is None else sorted({int(s) for s in at if s <= steps})) if record else []
+    params = problem.start()
+    state = optimizer.start(params)
+    seen: list[list[Tensor]] = []
+    for step in range(steps + 1):
+        if step in at:
+            seen.append([quantity.of(params) for quantity in record])
+        if step < steps:
+            params, state = optimizer.step(problem, params, state)
+    columns = [torch.stack(column).detach().cpu().numpy() for column in zip(*seen, strict=True)]
+    return Fit(params, _dataset(record, columns, at, ensemble))
+
+
+def _dataset(record, columns, at, ensemble) -> xr.Dataset:
+    variables = {}
+    for quantity, values in zip(record, columns, strict=True):
+        dims = ("step", *ensemble, *quantity.dims)
+        if len(dims) != values.ndim:
+            raise ValueError(f"{quantity.name} has shape {values.shape[1:]}, but its axes are named {dims[1:]}; "
+                             "name the ensemble axes with ensemble=(...)")
+        variables[quantity.name] = (dims, values, {"long_name": quantity.long_name or quantity.name.replace("_", " "),
+                                                   "units": quantity.units})
+    step = ("step", list(at), {"long_name": "step t", "units": "1"})
+    return xr.Dataset(variables, coords={"step": step} if variables else {})
