@@ -22,7 +22,9 @@ class Sample(NamedTuple):
     xi: Float[Tensor, "*E n d"]  # noise patches
 
 
-def flipped_labels(n: int, flip_prob: float, seed: int | tuple[int, ...], exact: bool = True) -> tuple[Tensor, Tensor]:
+def flipped_labels(
+    n: int, flip_prob: float, seed: int | tuple[int, ...], exact: bool = True, role: str = "labels"
+) -> tuple[Tensor, Tensor]:
     """True and observed labels, both of shape ``(*E, n)`` with values in {-1, +1}.
 
     exact: classes are balanced (+1, -1, +1, ...), and the first ``round(flip_prob n)`` samples, hence equally many of
@@ -31,14 +33,14 @@ def flipped_labels(n: int, flip_prob: float, seed: int | tuple[int, ...], exact:
     not exact: each label is +1 or -1 with probability 1/2 and is flipped independently with probability `flip_prob`.
     """
     if isinstance(seed, tuple):
-        pairs = [flipped_labels(n, flip_prob, one, exact) for one in seed]
+        pairs = [flipped_labels(n, flip_prob, one, exact, role) for one in seed]
         return torch.stack([y for y, _ in pairs]), torch.stack([observed for _, observed in pairs])
     index = torch.arange(n)
     if exact:
         y = 1.0 - 2.0 * (index % 2).double()
         flip = index < round(flip_prob * n)
     else:
-        uniform = torch.rand((n, 2), generator=rng.generator(seed, "labels"), dtype=torch.float64)
+        uniform = torch.rand((n, 2), generator=rng.generator(seed, role), dtype=torch.float64)
         y = torch.where(uniform[:, 0] < 0.5, 1.0, -1.0).double()
         flip = uniform[:, 1] < flip_prob
     return y, torch.where(flip, -y, y)
@@ -96,11 +98,13 @@ class SignalNoise:
         return partial(noise_preactivations, sigma_xi=self.sigma_xi, orthogonal=self.orthogonal)
 
     def draw_test(self, points: int, seed: int | tuple[int, ...] = 0) -> Sample:
-        """Fresh samples with their true labels: the direct way to a test error, at the price of d-dimensional draws."""
-        uniform = rng.normal((points,), seed, "test labels")
-        y = torch.where(uniform < 0, -1.0, 1.0).double()
+        """Fresh samples: the direct way to a test error, at the price of d-dimensional draws.
+
+        Labels are independent: +1 or -1 with probability 1/2, observed flipped with probability `flip_prob`.
+        """
+        y, observed = flipped_labels(points, self.flip_prob, seed, exact=False, role="test labels")
         xi = self.noise(rng.normal((points, self.d), seed, "test noise"))
-        return Sample(torch.stack([y[..., None] * self.mu, xi], dim=-2), y, y, self.mu, xi)
+        return Sample(torch.stack([y[..., None] * self.mu, xi], dim=-2), observed, y, self.mu, xi)
 
 
 def check_sizes(n: int, d: int) -> None:

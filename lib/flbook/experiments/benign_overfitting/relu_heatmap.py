@@ -15,12 +15,13 @@ from functools import partial
 import torch
 import xarray as xr
 
-from flbook import devices, measures, rivals
+from flbook import devices, measures, rivals, rng
 from flbook.data.signal_noise import SignalNoise, flipped_labels, noise_preactivations
 from flbook.dynamics.gram import Gram, GramTraining
 from flbook.dynamics.wishart import draw_gram
 from flbook.models.cnn import initial_bias, initial_weights
 from flbook.optimizers import GradientDescent
+from flbook.shapes import Quantity
 from flbook.sweep import sweep
 from flbook.train import fit
 
@@ -40,24 +41,29 @@ class Setting:
 
     model: tuple[str, ...] = ("network",)  # and its rivals: linear, lazy, frozen
     n: tuple[int, ...] = (40,)  # training samples
-    d: tuple[int, ...] = (1000, 2000, 4000, 8000)  # patch dimension
-    mu: tuple[float, ...] = lattice(1.0, 4.0, 9)  # |mu|, signal strength
+    d: tuple[int, ...] = (2000, 8000, 32000, 128000)  # patch dimension
+    mu: tuple[float, ...] = lattice(1.0, 16.0, 17)  # |mu|, signal strength
     seed: tuple[int, ...] = tuple(range(16))
     m: int = 10  # filters a sign
     flip_prob: float = 0.1  # p, exactly pn labels flipped
     sigma_xi: float = 1.0  # noise level
-    sigma_0: float | None = 1e-3  # initial weights; None is PyTorch's default
+    sigma_0: float | None = 1e-5  # initial weights, below sqrt(n)/(sigma_xi d) for every d; None is PyTorch's default
     scale: float | None = None  # weight of a filter in the output; None is 1/m
     bias: bool = False
-    lr: float = 4.0  # step size, in units of nm/(sigma_xi^2 d) if lr_in_noise_time: then memorising takes O(1/lr) steps
+    lr: float = 1.0  # step size, in units of nm/(sigma_xi^2 d) if lr_in_noise_time: then memorising takes O(1/lr) steps
     lr_in_noise_time: bool = True
-    steps: int = 600
+    steps: int = 800
     points: int = 500  # fresh noise patches to measure the test error on, each under both labels
 
     @classmethod
     def book(cls) -> "Setting":
-        """The theorem's setting on a lattice where d doubles and n |mu|^4 / d takes the same values for every d."""
+        """The theorem's setting, on a lattice where d grows by 4 and n |mu|^4 / d takes the same values for every d."""
         return cls()
+
+    @classmethod
+    def samples(cls) -> "Setting":
+        """The same at one dimension and several sample sizes."""
+        return cls(n=(20, 40, 80), d=(32000,), mu=lattice(3.0, 8.0, 9), seed=tuple(range(32)))
 
     @classmethod
     def rivals(cls) -> "Setting":
@@ -118,6 +124,48 @@ def step_size(setting: Setting, n: int, like: torch.Tensor) -> torch.Tensor:
     d = torch.tensor(setting.d, dtype=torch.float64)
     unit = n * setting.m / (setting.sigma_xi**2 * d) if setting.lr_in_noise_time else torch.ones_like(d)
     return (setting.lr * unit)[:, None, None].to(like)
+
+
+def race(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Signal learned, noise memorised and what fresh noise meets, step by step; dimensions (step, d, seed, mu)."""
+    network = problem(setting, setting.n[0], device)
+    weight = Quantity("weight", lambda p: network.weight_gram(p).diagonal(dim1=-2, dim2=-1).mean(-1).sqrt() * setting.sigma_xi,
+                      (), "response to fresh noise σ_ξ|w|")
+    error = Quantity("test_error", lambda p: measures.test_error(network, p, setting.points), (), "test error", "fraction")
+    rule = GradientDescent(step_size(setting, setting.n[0], network.gram.w_w))
+    history = fit(network, rule, setting.steps, [*measures.coefficients(network), weight, error], ("d", "seed", "mu")).history
+    return history.assign_coords({"d": list(setting.d), "seed": list(setting.seed), "mu": list(setting.mu)})
+
+
+def margins(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Where training and fresh samples end: label times output, dimensions (mu, sample) and (mu, fresh), one d and seed."""
+    network = problem(setting, setting.n[0], device)
+    params = fit(network, GradientDescent(step_size(setting, setting.n[0], network.gram.w_w)), setting.steps).params
+    standard = rng.normal((setting.points, network.test_directions), 0, "test points").to(network.y)
+    plus, minus = network.test_outputs(params, standard)
+    train = (network.predict(params) * network.observed)[0, 0]
+    return xr.Dataset(
+        {
+            "train": (("mu", "sample"), train.cpu().numpy(), {"long_name": "observed label times output", "units": "1"}),
+            "fresh": (("mu", "fresh"), torch.cat([plus, -minus], -1)[0, 0].cpu().numpy(),
+                      {"long_name": "true label times output", "units": "1"}),
+            "flipped": ("sample", (network.y != network.observed).cpu().numpy()),
+        },
+        coords={"mu": list(setting.mu)},
+    )
+
+
+def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
+    """The sweep over all axes, cached and resumable; `how` goes to `flbook.sweep.sweep`."""
+    devices.device(device)
+    cell_bytes = 4 * 8 * 2 * setting.m * max(*setting.n, 2 * setting.points)
+    return sweep(measure, setting, device=device, split=("d",), cell_bytes=cell_bytes, **how)
+
+
+def stored(dataset: xr.Dataset) -> xr.Dataset:
+    """Of the full grid, means over seeds: the theorem speaks of them, and they fit in the package."""
+    with xr.set_options(keep_attrs=True):
+        return dataset.squeeze(("model", "n"), drop=True).mean("seed").astype("float32").transpose("mu", "d")
 
 
 def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
