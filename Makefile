@@ -1,0 +1,104 @@
+# Bare `make` lists the commands. Environments are made when they are missing or older than their lock file.
+
+SHELL := bash
+.DEFAULT_GOAL := help
+.PHONY: help book test run lab seeds paper bench floor lint clean address
+
+# e.g. make run LECTURES="signal_noise/decomposition benign_overfitting/relu_heatmap"; empty means all
+LECTURES ?=
+SEEDS ?= 1 2 3
+# for `make floor`: the oldest PyTorch to try, if the machine can install it
+TORCH ?= $(patsubst torch==%,%,$(filter torch==%,$(shell cat requirements.lock)))
+PYTHON ?= $(firstword $(foreach p,python3 python3.13 python3.12 python3.11,\
+	$(shell $(p) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null && echo $(p))))
+
+DEV := .venv/.up-to-date
+BOOK := .venv-book/.up-to-date
+FLOOR := .venv-floor/.up-to-date
+PAGES = $(if $(LECTURES),$(LECTURES:%=book/%.ipynb),$(shell find book -name '*.ipynb' -not -path '*/.*' | sort))
+NBVAL := -m pytest --nbval-lax --nbval-current-env --nbval-cell-timeout 120 -n 2 --dist loadfile
+
+# Runs start from an empty cache, so that no number is yesterday's.
+EMPTY_CACHE = export FLBOOK_CACHE=$$(mktemp -d); trap 'rm -rf "$$FLBOOK_CACHE"' EXIT
+
+help:  ## list these commands
+	@echo 'The commands of this book:'
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 18
+
+book: $(BOOK)  ## render the pages into _build/html (a minute; executes nothing)
+	@.venv-book/bin/python -m flbook.book.ledger book/ledger.md
+	@echo 'Rendering the pages (about a minute) ...'
+	@.venv-book/bin/jupyter-book build . -W --keep-going --quiet
+	@date > _build/html/.built
+	@echo "The book is at $(CURDIR)/_build/html/index.html"
+
+test: $(DEV)  ## test the library, then execute every lecture and check its numbers (minutes)
+	@status=0; \
+	if [ -z "$(LECTURES)" ]; then \
+		echo 'Testing the library and the stored pages (minutes) ...'; \
+		OMP_NUM_THREADS=1 .venv/bin/python -m pytest tests -n 2 || status=1; \
+	fi; \
+	if [ -n "$(strip $(PAGES))" ]; then \
+		echo 'Executing the lectures and checking their key numbers (up to a minute each) ...'; \
+		.venv/bin/python $(NBVAL) $(PAGES) || status=1; \
+	fi; \
+	exit $$status
+
+run: $(DEV)  ## execute lectures in place and store their outputs [LECTURES="chapter/name ..."]
+	@$(EMPTY_CACHE); .venv/bin/python -m flbook.book.executor run $(LECTURES)
+
+lab: $(DEV)  ## open the lectures in JupyterLab
+	@.venv/bin/jupyter lab book
+
+seeds: $(DEV)  ## run lectures with fresh seeds and print the claims that fall [SEEDS="1 2 3"]
+	@$(EMPTY_CACHE); .venv/bin/python -m flbook.book.executor seeds "$(SEEDS)" $(LECTURES)
+
+paper: $(DEV)  ## run every experiment at the papers' scale into lib/flbook/results (minutes to hours)
+	@set -e; for name in $$(.venv/bin/python -m flbook list | awk '{print $$1}'); do \
+		.venv/bin/python -m flbook run $$name --scale paper --out lib/flbook/results/$${name##*/}.nc; \
+	done
+
+bench: $(DEV)  ## measure speed against plain PyTorch
+	@set -e; for file in bench/*.py; do echo "== $$file"; .venv/bin/python $$file; done
+
+floor: $(FLOOR)  ## import everything and run a lecture on the oldest packages allowed [TORCH=2.6.0]
+	@.venv-floor/bin/python -c "import importlib, pkgutil, flbook; \
+	names = [m.name for m in pkgutil.walk_packages(flbook.__path__, 'flbook.') if not m.name.endswith('__main__')]; \
+	[importlib.import_module(name) for name in names]; print(len(names), 'modules import')"
+	@.venv-floor/bin/python $(NBVAL) $(or $(LECTURES:%=book/%.ipynb),book/signal_noise/decomposition.ipynb)
+
+lint: $(DEV)  ## check style with ruff
+	@.venv/bin/ruff check .
+
+clean:  ## delete what was built, but not the environments
+	@rm -rf _build build book/ledger.md .ruff_cache .pytest_cache
+	@find . \( -name __pycache__ -o -name .ipynb_checkpoints \) -not -path './.venv*' -prune -exec rm -rf {} +
+
+address:  ## change the repository's address everywhere: make address URL=https://...
+	@echo "$(URL)" | grep -Eq '^https://[^/ ]+/[^/ ]+/[^/ ]+$$' && [ "$(URL)" = "$(URL:.git=)" ] || \
+		{ echo "URL must look like https://github.com/owner/name; it was '$(URL)'"; exit 1; }
+	@old=$$(sed -n 's/^Repository = "\(.*\)"/\1/p' pyproject.toml); \
+		git grep -lF "$$old" | xargs sed -i "s|$$old|$(URL)|g"
+	@echo "The address is now $(URL)"
+
+# $(call environment,packages to install,how long it takes)
+define environment
+	@[ -n "$(PYTHON)" ] || { echo 'This needs Python 3.11, 3.12 or 3.13 (with venv); none was found.'; exit 1; }
+	@echo 'Making the environment $(@D) ($(2)) ...'
+	@[ -x $(@D)/bin/python ] || $(PYTHON) -m venv $(@D)
+	@$(@D)/bin/python -m pip install --quiet $(1)
+	@$(@D)/bin/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	@touch $@
+endef
+
+$(DEV): requirements.lock pyproject.toml
+	$(call environment,-r requirements.lock,with PyTorch; some minutes)
+
+$(BOOK): requirements-book.lock pyproject.toml
+	$(call environment,-r requirements-book.lock,about a minute)
+
+# The oldest numpy allowed, and Colab's old IPython and ipywidgets; the rest as the resolver likes.
+OLD = torch==$(TORCH) numpy==2.0.2 ipython==7.34.0 ipywidgets==7.7.1
+$(FLOOR): requirements.lock pyproject.toml
+	$(call environment,$(OLD) $(shell grep -E '^(pytest|pytest-xdist|nbval|nbclient|beartype|setuptools|jaxtyping|einops|pooch)==' requirements.lock) \
+		scipy xarray matplotlib tqdm scikit-learn safetensors 'ipykernel<7' 'submitit' 'dask[distributed]',with PyTorch; some minutes)

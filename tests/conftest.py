@@ -1,0 +1,18 @@
+"""What the tests run under: one thread, no display, an empty cache, no seed and no strictness from outside."""
+
+import os
+import shutil
+import tempfile
+
+
+def pytest_configure(config):
+    os.environ.update({"OMP_NUM_THREADS": "1", "MPLBACKEND": "agg"})
+    for name in ("FLBOOK_STRICT", "FLBOOK_SEED"):
+        os.environ.pop(name, None)
+    if not hasattr(config, "workerinput"):  # the workers of pytest-xdist inherit the folder of the process above them
+        os.environ["FLBOOK_CACHE"] = tempfile.mkdtemp(prefix="flbook-")
+
+
+def pytest_unconfigure(config):
+    if not hasattr(config, "workerinput"):
+        shutil.rmtree(os.environ["FLBOOK_CACHE"], ignore_errors=True)
