@@ -9,7 +9,6 @@ import threading
 import numpy as np
 import pytest
 import torch
-
 from flbook.data import images
 from flbook.data.images import ImageNoise, Images, cifar10, digits, read_cifar10
 
@@ -171,6 +170,6 @@ def test_cifar10_without_network(tmp_path, monkeypatch):
 
 def test_cifar10_with_another_checksum(tiny_cifar, tmp_path, monkeypatch):
     monkeypatch.setattr(images, "CIFAR10_MD5", "0" * 32)
-    with pytest.raises(ValueError, match=r"^http.* does not hold the CIFAR-10 we know: its MD5 checksum is not 0{32}; nothing was kept$"):
+    with pytest.raises(ValueError, match=r"^http.* does not hold the CIFAR-10 we know: .* not 0{32}; nothing was kept$"):
         cifar10()
     assert not [file for file in (tmp_path / "cache").rglob("*") if file.is_file()]

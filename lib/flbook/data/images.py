@@ -32,7 +32,7 @@ CIFAR10_ROW = 1 + 3 * 32 * 32  # bytes of one image: its class, then the red, th
 class Images(NamedTuple):
     """Images of two classes."""
 
-    pixels: Float[Tensor, "N *picture"]  # brightness in [0, 1]; a picture is (rows, columns) or (3, rows, columns)
+    pixels: Float[Tensor, "N ..."]  # brightness in [0, 1]; a picture is (rows, columns) or (3, rows, columns)
     y: Float[Tensor, " N"]  # +1 for the first class, -1 for the second
 
 
@@ -66,8 +66,8 @@ class ImageNoise:
         check_noise(self.sigma_xi, self.flip_prob)
         smallest = min(int((self.images.y == sign).sum()) for sign in (1, -1))
         if not 2 <= self.n < 2 * smallest:
-            raise ValueError(f"n must lie between 2 and {2 * smallest - 1}, so that the smaller class, {smallest} images, "
-                             f"leaves one to test on; got {self.n}")
+            raise ValueError(f"n must lie between 2 and {2 * smallest - 1}, so that the smaller class, {smallest} "
+                             f"images, leaves one to test on; got {self.n}")
 
     @property
     def d(self) -> int:
@@ -182,8 +182,8 @@ def _cifar10_files(names: list[str]) -> list[Path]:
         )
     except OSError as error:
         raise ConnectionError(f"CIFAR-10 is not on this machine and {CIFAR10_URL} cannot be read "
-                              f"({type(error).__name__}): connect to the network once, or use digits(), which needs none"
-                              ) from None
+                              f"({type(error).__name__}): connect to the network once, or use digits(), "
+                              "which needs none") from None
     except ValueError:
         raise ValueError(f"{CIFAR10_URL} does not hold the CIFAR-10 we know: its MD5 checksum is not {CIFAR10_MD5}; "
                          "nothing was kept") from None
