@@ -1,0 +1,147 @@
+"""A figure to play with on a static page: a slider over precomputed frames, without a kernel and without a library.
+
+One output carries the self-contained HTML (slider, keyboard, alt text per frame) and, for places that show no HTML, the
+middle frame as a PNG.
+"""
+
+import base64
+import hashlib
+import io
+import json
+from html import escape
+
+FRAME_LIMIT = 25_000  # bytes of PNG a frame
+TOTAL_LIMIT = 400_000  # bytes of PNG a lecture, so certainly a figure
+SHOWN = 96  # pixels an inch on the page, so that 9 pt in the figure are 9 pt on the page
+QUALITY = ((144, 64), (144, 32), (96, 64), (96, 32))  # pixels an inch and colours as saved: the first that fits
+
+_BOX = (
+    "max-width:{width}px;margin:.75em 0;padding:.5em;background:#fff;color:#1a1a1a;color-scheme:light;"
+    "border:1px solid #d0d4d9;border-radius:.4em;box-sizing:border-box"
+)
+_CONTROLS = "display:flex;flex-wrap:wrap;align-items:center;gap:.2em .8em;padding:.3em .2em 0;font:1em/1.5 sans-serif"
+_SLIDER = "flex:1 1 12em;min-width:0;height:2em;margin:0;accent-color:#0072B2"
+
+# Every id is made from the frames' digest, so that an unchanged figure gives an unchanged notebook. The middle frame is
+# in the markup already: it is what a page shows whose scripts were removed.
+_HTML = """\
+<div id="{id}" role="group" aria-label="{label}" style="{box}">
+<img class="dark-light" src="data:image/png;base64,{image}" alt="{alt}" width="{width}" height="{height}" \
+style="display:block;width:100%;height:auto;margin:0;background:#fff">
+<div style="{controls}">
+<span style="color:#1a1a1a">{label}: <strong style="display:inline-block;min-width:4em">{text}</strong></span>
+<input type="range" min="0" max="{last}" step="1" value="{middle}" autocomplete="off" aria-label="{label}" \
+aria-valuetext="{text}" style="{slider}">
+</div>
+</div>
+<script>
+for (const figure of document.querySelectorAll('[id="{id}"]')) {{
+  const [image, shown, slider] = ["img", "strong", "input"].map(tag => figure.querySelector(tag));
+  const frames = {frames};
+  frames[{middle}].png = image.src.split(",")[1];
+  slider.oninput = () => {{
+    const frame = frames[slider.value];
+    image.src = "data:image/png;base64," + frame.png;
+    image.alt = frame.alt;
+    shown.textContent = frame.text;
+    slider.setAttribute("aria-valuetext", frame.text);
+  }};
+}}
+</script>"""
+
+
+def frames(draw, values, *, label, alt):
+    """Show one figure per value, with a slider that moves between them.
+
+    Parameters
+    ----------
+    draw
+        Function of one value that returns a Matplotlib figure of one panel; called once per value. Inches are inches
+        of the page: a figure of four inches is readable on a phone.
+    values
+        The values, in the order of the slider; at least two.
+    label
+        What the slider changes, as in ``"noise level"``.
+    alt
+        Function of one value that returns the alt text of its frame.
+
+    Raises
+    ------
+    ValueError
+        If a frame is above 25 kB or all of them are above 400 kB, or if an alt text is empty.
+    """
+    from IPython.display import display
+
+    values = list(values)
+    if len(values) < 2:
+        raise ValueError(f"frames: values has {len(values)} entries; a slider needs at least two.")
+    alts = [str(alt(value)).strip() for value in values]
+    if not all(alts):
+        raise ValueError(f"frames: alt({values[alts.index('')]!r}) is empty; it must describe the frame in words.")
+    figures = [_closed(draw(value)) for value in values]
+    for dpi, colours in QUALITY:
+        pngs = [_png(figure, dpi, colours) for figure in figures]
+        if max(map(len, pngs)) <= FRAME_LIMIT and sum(map(len, pngs)) <= TOTAL_LIMIT:
+            break
+    else:
+        largest = max(range(len(pngs)), key=lambda i: len(pngs[i]))
+        raise ValueError(
+            f"frames: all {len(pngs)} take {sum(map(len, pngs)) / 1e3:.0f} kB (they may take {TOTAL_LIMIT // 1000}), and the "
+            f"largest, at {values[largest]!r}, {len(pngs[largest]) / 1e3:.0f} kB (it may take {FRAME_LIMIT // 1000}); draw one panel, fewer points, fewer frames, or a smaller figure."
+        )
+    size = [round(inches * SHOWN) for inches in figures[0].get_size_inches()]
+    middle = len(values) // 2
+    png = base64.b64encode(pngs[middle]).decode()
+    display(
+        {"text/html": _html(pngs, size, values, label, alts), "image/png": png, "text/plain": alts[middle]},
+        raw=True,
+        metadata={"image/png": {"alt": alts[middle]}, "flbook": {"alt": alts[middle], "frames": len(values)}},
+    )
+
+
+def _closed(figure):
+    """The figure, no longer known to pyplot, which would show it once more under the cell."""
+    import matplotlib.pyplot as plt
+
+    plt.close(figure)
+    return figure
+
+
+def _png(figure, dpi, colours):
+    """One frame as a palette PNG."""
+    from PIL import Image
+
+    drawn, saved = io.BytesIO(), io.BytesIO()
+    figure.savefig(drawn, format="png", dpi=dpi, facecolor="white")
+    palette = Image.open(drawn).convert("RGB").quantize(colours, dither=Image.Dither.NONE)
+    palette.save(saved, format="png", optimize=True)
+    return saved.getvalue()
+
+
+def _html(pngs, size, values, label, alts):
+    """The figure with its slider; all of it derives from the arguments, so it is the same at every run."""
+    texts = [value if isinstance(value, str) else f"{value:.4g}" for value in values]
+    middle = len(pngs) // 2
+    images = [base64.b64encode(png).decode() for png in pngs]
+    identity = "frames-" + hashlib.sha256("".join([label, *texts, *alts, *images]).encode()).hexdigest()[:12]
+    rows = [
+        dict(text=text, alt=alt, png="" if i == middle else image)
+        for i, (text, alt, image) in enumerate(zip(texts, alts, images, strict=True))
+    ]
+    # A label or an alt text must not be able to end the script.
+    data = json.dumps(rows).replace("<", "\\u003c")
+    return _HTML.format(
+        id=identity,
+        box=_BOX.format(width=size[0] + 18),
+        controls=_CONTROLS,
+        slider=_SLIDER,
+        image=images[middle],
+        alt=escape(alts[middle]),
+        label=escape(label),
+        text=escape(texts[middle]),
+        width=size[0],
+        height=size[1],
+        last=len(pngs) - 1,
+        middle=middle,
+        frames=data,
+    )
