@@ -13,7 +13,13 @@ def drop_thebe(app: Sphinx, page: str, template: str, context: dict, doctree) ->
     ]
 
 
+def one_search_field(app: Sphinx, config) -> None:
+    """Leave out the search field above the page: the sidebar has one. (Said here, because _config.yml would replace all options.)"""
+    config.html_theme_options = {**config.html_theme_options, "navbar_persistent": []}
+
+
 def setup(app: Sphinx) -> dict:
     """Register with Sphinx, after the themes have said what they want."""
+    app.connect("config-inited", one_search_field)
     app.connect("html-page-context", drop_thebe, priority=900)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
