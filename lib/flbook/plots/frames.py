@@ -86,8 +86,9 @@ def frames(draw, values, *, label, alt):
     else:
         largest = max(range(len(pngs)), key=lambda i: len(pngs[i]))
         raise ValueError(
-            f"frames: all {len(pngs)} take {sum(map(len, pngs)) / 1e3:.0f} kB (they may take {TOTAL_LIMIT // 1000}), and the "
-            f"largest, at {values[largest]!r}, {len(pngs[largest]) / 1e3:.0f} kB (it may take {FRAME_LIMIT // 1000}); draw one panel, fewer points, fewer frames, or a smaller figure."
+            f"frames: all {len(pngs)} take {sum(map(len, pngs)) / 1e3:.0f} kB of at most {TOTAL_LIMIT // 1000}, the "
+            f"largest, at {values[largest]!r}, {len(pngs[largest]) / 1e3:.0f} kB of at most {FRAME_LIMIT // 1000}; "
+            "draw one panel, fewer points, fewer frames, or a smaller figure."
         )
     size = [round(inches * SHOWN) for inches in figures[0].get_size_inches()]
     middle = len(values) // 2

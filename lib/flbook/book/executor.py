@@ -1,0 +1,217 @@
+"""Execute lectures, in place and reproducibly, or under fresh seeds without storing anything.
+
+``python -m flbook.book.executor run [LECTURES]`` executes each notebook on one core with one thread, writes it only if
+every cell ran and every key number holds, and leaves an unchanged lecture's file as it is.
+
+``python -m flbook.book.executor seeds "1 2" [LECTURES]`` executes each notebook once a seed, and prints the claims that
+fell.
+"""
+
+import argparse
+import json
+import os
+import re
+import sys
+import tempfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+from flbook.book import lectures, row, tidy
+from flbook.book.cost import cost
+
+CELL_SECONDS = 600
+_KEY_NUMBERS = ("key_number", "identity")
+
+# The last cell of a run, never stored: what the kernel alone knows.
+_PROBE = """
+import json, pathlib, platform, resource, sys
+torch = sys.modules.get("torch")
+gpu = torch is not None and torch.cuda.is_initialized()
+status = pathlib.Path("/proc/self/status")
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+if status.exists():  # where it does, the other number may be that of the process which started the kernel
+    peak = 1024 * int(status.read_text().partition("VmHWM:")[2].split()[0])
+packages = "flbook torch numpy scipy xarray matplotlib".split()
+versions = {name: str(sys.modules[name].__version__) for name in packages if name in sys.modules}
+versions["python"] = platform.python_version()
+device = torch.cuda.get_device_name() if gpu else "cpu"
+print(json.dumps(dict(versions=versions, device=device, peak=peak)))
+"""
+
+
+class LectureError(RuntimeError):
+    """A lecture that does not run through; says which notebook and cell, and why."""
+
+
+def execute(path, *, seed="", allow_errors=False):
+    """Execute a notebook's cells in a fresh kernel.
+
+    Returns the executed notebook (nothing is written), what the kernel says of itself, and the seconds it all took.
+    """
+    import nbformat
+    from nbclient import NotebookClient
+    from nbclient.exceptions import CellControlSignal, CellExecutionError, DeadKernelError
+
+    nb = nbformat.read(path, as_version=4)
+    nb.cells.append(nbformat.v4.new_code_cell(_PROBE))
+    at = [0]
+    with tempfile.TemporaryDirectory(prefix="flbook-") as cache, one_core():
+        client = NotebookClient(
+            nb,
+            kernel_name="python3",
+            timeout=CELL_SECONDS,
+            allow_errors=allow_errors,
+            record_timing=False,
+            coalesce_streams=True,
+            extra_arguments=["--log-level=50"],  # the kernel's own messages are not the lecture's
+            resources={"metadata": {"path": str(path.parent)}},
+            on_cell_start=lambda cell, cell_index: at.__setitem__(0, cell_index),
+        )
+        begin = time.perf_counter()
+        try:
+            client.execute(env=environment(cache, seed))
+        except CellExecutionError as error:
+            raise LectureError(f"{_where(path, nb, at[0])}: {error.ename}: {_plain(error.evalue)}") from None
+        except (CellControlSignal, DeadKernelError) as error:
+            reason = "the kernel died" if isinstance(error, DeadKernelError) else f"no answer in {CELL_SECONDS} s"
+            raise LectureError(f"{_where(path, nb, at[0])}: {reason}.") from None
+        seconds = time.perf_counter() - begin
+    probe = nb.cells.pop()
+    return nb, json.loads(probe.outputs[-1].text), seconds
+
+
+def environment(cache, seed=""):
+    """Environment of a lecture's kernel: one thread, an empty cache, and strict unless fresh seeds are tried."""
+    dropped = ("FLBOOK_SEED", "FLBOOK_STRICT", "MPLBACKEND")
+    threads = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "MKL", "OPENBLAS")}
+    kept = {name: text for name, text in os.environ.items() if name not in dropped}
+    return kept | threads | {"FLBOOK_CACHE": cache} | ({"FLBOOK_SEED": seed} if seed else {"FLBOOK_STRICT": "1"})
+
+
+@contextmanager
+def one_core():
+    """Pin what is started inside to one core, where the system allows it."""
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(allowed)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, allowed)
+
+
+def run(path):
+    """Execute one lecture and store it if it changed; says in one line what happened."""
+    import nbformat
+
+    nb, probe, seconds = execute(path)
+    warnings = tidy.warnings(nb)
+    try:
+        tidy.notebook(nb, {"versions": probe["versions"], "device": probe["device"]})
+    except ValueError as error:
+        raise LectureError(f"{path.name}: {error}") from None
+    for cell in nb.cells:
+        if cell.cell_type == "markdown":
+            cell.source = cost(cell.source, seconds, probe["peak"])
+    text = nbformat.writes(nb).rstrip("\n") + "\n"
+    changed = text != path.read_text(encoding="utf-8")
+    if changed:
+        _replace(path, text)
+    held = sum(record["holds"] is True for record in key_numbers(nb))
+    said = f"{seconds:.0f} s, {probe['peak'] / 1e9:.1f} GB, {held} key numbers hold"
+    return "\n".join([f"{said}, {'stored' if changed else 'unchanged'}", *(f"    {warning}" for warning in warnings)])
+
+
+def key_numbers(nb):
+    """The records of the key numbers in a notebook's outputs, in order."""
+    metadata = (out.get("metadata", {}).get("flbook", {}) for cell in nb["cells"] for out in cell.get("outputs", []))
+    return [record for record in metadata if record.get("kind") in _KEY_NUMBERS]
+
+
+def fallen(path, seed):
+    """Execute one lecture under a fresh seed: the claims that fell, and the number compared."""
+    try:
+        nb, _, _ = execute(path, seed=seed, allow_errors=True)
+    except LectureError as error:
+        return [("-", "-", str(error))], 0
+    records = [record for record in key_numbers(nb) if record["holds"] is not None]
+    fell = [(r["name"], row.value(r), row.span(r["claim"])) for r in records if not r["holds"]]
+    errors = [
+        (f"cell {number}", error.ename, _plain(error.evalue))
+        for number, cell in enumerate(nb.cells, start=1)
+        for error in cell.get("outputs", [])
+        if error.output_type == "error" and "raises-exception" not in cell.metadata.get("tags", [])
+    ]
+    return fell + errors[:1], len(records)  # what follows the first error is mostly its consequence
+
+
+def _where(path, nb, index):
+    lines = [line for line in nb.cells[index].source.splitlines() if line.strip()] or [""]
+    return f"{path.parent.name}/{path.name}, cell {index + 1} ({lines[0].strip()[:60]})"
+
+
+def _plain(text):
+    """An error's text in one line, without the colours of a terminal."""
+    return " ".join(re.sub(r"\x1b\[[0-9;]*m", "", text).split())
+
+
+def _replace(path, text):
+    """Write a file so that an interruption leaves the old one."""
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, prefix=".", delete=False) as file:
+        file.write(text)
+    try:
+        os.chmod(file.name, path.stat().st_mode)
+        os.replace(file.name, path)
+    except BaseException:
+        Path(file.name).unlink(missing_ok=True)
+        raise
+
+
+def main(argv=None):
+    """Command line of the executor; returns the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m flbook.book.executor", description=__doc__.split("\n")[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    one = commands.add_parser("run", help="execute lectures and store those that changed")
+    many = commands.add_parser("seeds", help="execute lectures under fresh seeds; print the claims that fell")
+    many.add_argument("seeds", help='seeds, as in "1 2 3"')
+    for command in (one, many):
+        command.add_argument("lectures", nargs="*", help="names such as signal_noise/decomposition; default: all")
+    arguments = parser.parse_args(argv)
+    try:
+        chosen = lectures.chosen(lectures.root(), " ".join(arguments.lectures).split())
+    except ValueError as error:
+        print(f"flbook: {error}", file=sys.stderr)
+        return 2
+    return _run_all(chosen) if arguments.command == "run" else _seeds_all(chosen, arguments.seeds.split())
+
+
+def _run_all(chosen):
+    failed = 0
+    for name, path in chosen.items():
+        try:
+            print(f"{name}: {run(path)}", flush=True)
+        except LectureError as error:
+            failed += 1
+            print(f"{name}: not stored\n    {error}", file=sys.stderr, flush=True)
+    return 1 if failed else 0
+
+
+def _seeds_all(chosen, seeds):
+    compared, total = 0, 0
+    print(f"{'seed':<6}{'lecture':<40}{'claim':<44}{'value':<12}allowed")
+    for seed in seeds:
+        for name, path in chosen.items():
+            fell, count = fallen(path, seed)
+            compared, total = compared + count, total + len(fell)
+            for claim, value, allowed in fell:
+                print(f"{seed:<6}{name:<40}{claim:<44}{value:<12}{allowed}", flush=True)
+    print(f"{compared} claims compared in {len(chosen)} lectures under seeds {', '.join(seeds)}")
+    print("no claim fell" if not total else f"{total} claim{'s' if total > 1 else ''} fell")
+    return 1 if total else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
