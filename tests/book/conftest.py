@@ -1,0 +1,133 @@
+"""The book as the tests see it: its pages from _toc.yml, its stored notebooks, what was built, and a browser to open it in."""
+
+import json
+import os
+import re
+import shutil
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+HTML = ROOT / "_build" / "html"
+CHROMIUM = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
+CHROMIUM = (CHROMIUM + " --disable-component-update --disable-sync").split()
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page of the book, under its name in _toc.yml."""
+
+    name: str
+
+    @property
+    def source(self) -> Path:
+        path = ROOT / f"{self.name}.ipynb"
+        return path if path.exists() else path.with_suffix(".md")
+
+    @property
+    def html(self) -> Path:
+        return HTML / f"{self.name}.html"
+
+    @cached_property
+    def cells(self) -> list[dict]:
+        """The cells of a notebook, their sources as one string."""
+        cells = json.loads(self.source.read_text())["cells"]
+        return [{**cell, "source": "".join(cell["source"])} for cell in cells]
+
+    @cached_property
+    def text(self) -> str:
+        """What a person wrote as Markdown."""
+        if self.source.suffix == ".md":
+            return self.source.read_text()
+        return "\n\n".join(cell["source"] for cell in self.cells if cell["cell_type"] == "markdown")
+
+    @property
+    def code(self) -> list[dict]:
+        return [cell for cell in self.cells if cell["cell_type"] == "code" and cell["source"].strip()]
+
+    @property
+    def outputs(self) -> list[dict]:
+        return [output for cell in self.code for output in cell["outputs"]]
+
+    @property
+    def key_numbers(self) -> list[dict]:
+        records = (output.get("metadata", {}).get("flbook", {}) for output in self.outputs)
+        return [record for record in records if record.get("kind") in ("key_number", "identity")]
+
+
+def listed(entry: dict) -> list[str]:
+    """Every page that a part of _toc.yml names, in order."""
+    own = [entry[key] for key in ("root", "file") if key in entry]
+    return own + [name for key in ("parts", "chapters", "sections") for item in entry.get(key, ()) for name in listed(item)]
+
+
+PAGES = [Page(name) for name in listed(yaml.safe_load((ROOT / "_toc.yml").read_text()))]
+LECTURES = [page for page in PAGES if page.source.suffix == ".ipynb"]
+
+
+def pytest_generate_tests(metafunc):
+    for fixture, pages in (("lecture", LECTURES), ("page", PAGES)):
+        if fixture in metafunc.fixturenames:
+            metafunc.parametrize(fixture, pages, ids=[page.name.removeprefix("book/") for page in pages])
+
+
+@pytest.fixture(scope="session")
+def lectures() -> list[Page]:
+    return LECTURES
+
+
+@pytest.fixture(scope="session")
+def pages() -> list[Page]:
+    return PAGES
+
+
+@pytest.fixture(scope="session")
+def bibliography() -> set[str]:
+    return set(re.findall(r"^@\w+\{(\S+),", (ROOT / "book/references.bib").read_text(), re.M))
+
+
+@pytest.fixture(scope="session")
+def glue(lectures) -> dict[str, set[str]]:
+    """The names that each lecture glues."""
+    named = {}
+    for page in lectures:
+        records = (output.get("metadata", {}).get("scrapbook", {}) for output in page.outputs)
+        named[page.name] = {record["name"] for record in records if record}
+    return named
+
+
+def missing(reason: str):
+    """Skip and say why; where the browser checks are required (FLBOOK_BROWSER=required), fail."""
+    if os.environ.get("FLBOOK_BROWSER") == "required":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def built() -> Path:
+    """The built book, if there is one and no page was written since."""
+    stamp = HTML / ".built"
+    if not stamp.exists():
+        missing("the book is not built here: run `make book`")
+    sources = [page.source for page in PAGES if page.source.name != "ledger.md"]
+    newer = [path.name for path in sources if path.stat().st_mtime > stamp.stat().st_mtime]
+    if newer:
+        missing(f"the built book is older than {newer[0]}: run `make book`")
+    return HTML
+
+
+@pytest.fixture(scope="session")
+def browser(built):
+    """The system's Chromium, headless."""
+    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if not path:
+        missing("no chromium on the PATH (on Debian: apt-get install chromium)")
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=path, args=CHROMIUM)
+        yield browser
+        browser.close()

@@ -1,0 +1,55 @@
+"""The environments: locks without addresses that satisfy the floors, conda's file equal to pyproject.toml."""
+
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+CONDA_NAMES = {"torch": "pytorch-cpu", "matplotlib": "matplotlib-base"}
+LOCKS = {"requirements.lock": ("dev", "cluster"), "requirements-book.lock": ("book",)}
+
+
+def locked(name: str) -> dict[str, str]:
+    lines = [line for line in (ROOT / name).read_text().splitlines() if line and not line.startswith("#")]
+    assert all(re.fullmatch(r"[A-Za-z0-9._-]+==[A-Za-z0-9.]+", line) for line in lines), "names and versions only"
+    return {canonicalize_name(line.split("==")[0]): line.split("==")[1] for line in lines}
+
+
+@pytest.mark.parametrize("name", LOCKS)
+def test_lock_satisfies_the_floors(name):
+    versions = locked(name)
+    core = PROJECT["dependencies"] if "dev" in LOCKS[name] else []
+    wanted = core + [text for extra in LOCKS[name] for text in PROJECT["optional-dependencies"][extra]]
+    for requirement in map(Requirement, wanted):
+        version = versions[canonicalize_name(requirement.name)]
+        assert requirement.specifier.contains(version), f"{requirement} but {version} is locked"
+    assert "setuptools" in versions, "the editable install builds without isolation"
+
+
+def test_rendering_needs_no_torch():
+    assert not {"torch", "numpy", "scipy"} & locked("requirements-book.lock").keys()
+
+
+def test_conda_environment_equals_the_project():
+    listed = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
+    pip = [item for item in listed if isinstance(item, dict)]
+    conda = {item for item in listed if isinstance(item, str)} - {"pip", "jupyterlab"}
+    floors = {f"python{PROJECT['requires-python']}"}
+    for requirement in map(Requirement, PROJECT["dependencies"]):
+        floors.add(f"{CONDA_NAMES.get(requirement.name, requirement.name)}{requirement.specifier}")
+    assert conda == floors
+    assert pip == [{"pip": ["-e ."]}]
+
+
+def test_bare_make_lists_every_command():
+    answer = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True)
+    assert answer.returncode == 0
+    for command in "book test run lab seeds paper bench floor lint clean address".split():
+        assert re.search(rf"^  make {command} +\w", answer.stdout, re.M), command
