@@ -1,0 +1,102 @@
+"""Chunks of a sweep: one smaller setting, measured by one worker, in one file that is there whole or not at all."""
+
+import os
+import time
+import uuid
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import xarray as xr
+
+from flbook import settings
+
+_PACKAGE = Path(__file__).parent
+_LOOK_ONLY = {"plots", "book", "results", "keynumbers.py", "__main__.py"}  # no experiment imports these
+
+
+class Chunk(NamedTuple):
+    """What to measure, where its file goes, and what the worker must agree on with the caller."""
+
+    measure: Callable
+    setting: object
+    device: str
+    path: Path
+    source: str
+    fresh_seed: str
+
+
+@lru_cache
+def source_digest() -> str:
+    """Digest of the source files of flbook that a measurement may run through."""
+    files = sorted(file.relative_to(_PACKAGE) for file in _PACKAGE.rglob("*.py"))
+    traced = [file for file in files if file.parts[0] not in _LOOK_ONLY]
+    return settings.digest(*((file, (_PACKAGE / file).read_text()) for file in traced))
+
+
+def fresh_seed() -> str:
+    """``FLBOOK_SEED``, or "" where it is not set."""
+    return os.environ.get("FLBOOK_SEED", "")
+
+
+def work(chunk: Chunk) -> Path:
+    """Measure one chunk and write its file: the function that runs on the workers.
+
+    Raises RuntimeError if the worker would compute other numbers than the caller, ValueError if `measure` returns no
+    Dataset with the chunk's axes as dimensions and ``long_name`` and ``units`` on every variable.
+    """
+    if (fresh_seed(), source_digest()) != (chunk.fresh_seed, chunk.source):
+        raise RuntimeError(
+            "the worker has another FLBOOK_SEED or another source of flbook than the caller; "
+            "start the workers anew, in the caller's environment"
+        )
+    start = time.perf_counter()
+    dataset = chunk.measure(chunk.setting, chunk.device)
+    seconds = time.perf_counter() - start
+    write(_labelled(dataset, chunk).assign_attrs(seconds=seconds), chunk.path)
+    return chunk.path
+
+
+def write(dataset: xr.Dataset, path: Path) -> None:
+    """Write a netCDF file that appears under its name only when it is complete, also after a power cut."""
+    content = dataset.to_netcdf(engine="scipy")
+    temporary = path.with_name(f"{path.stem}.{uuid.uuid4().hex[:8]}.tmp")
+    try:
+        with open(temporary, "xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def read(chunk: Chunk) -> xr.Dataset | None:
+    """The chunk's numbers from its file, in memory; None if there is no file, or none that can be read whole."""
+    if not chunk.path.exists():
+        return None
+    try:
+        dataset = xr.load_dataset(chunk.path, engine="scipy").drop_encoding()
+        return _labelled(dataset, chunk) if "seconds" in dataset.attrs else None
+    except Exception:  # a damaged file may raise anything; the chunk is then measured again
+        return None
+
+
+def _labelled(dataset: xr.Dataset, chunk: Chunk) -> xr.Dataset:
+    """The Dataset with the chunk's axis values as coordinates, once it is as a measurement has to be."""
+    name = f"{chunk.measure.__module__}.{chunk.measure.__qualname__}"
+    if not isinstance(dataset, xr.Dataset):
+        raise ValueError(f"{name} must return an xarray.Dataset, not {type(dataset).__name__}")
+    sizes = {axis: len(values) for axis, values in settings.axes(chunk.setting).items()}
+    found = {axis: dataset.sizes.get(axis, 0) for axis in sizes}
+    if found != sizes:
+        raise ValueError(f"{name} must return every axis as a dimension: it returned {found} for the axes {sizes}")
+    bare = [str(key) for key, da in dataset.data_vars.items() if not {"long_name", "units"} <= da.attrs.keys()]
+    if bare:
+        raise ValueError(f"{name} must give every variable the attributes long_name and units; {bare[0]!r} lacks one")
+    for axis, values in settings.axes(chunk.setting).items():
+        attrs = dataset[axis].attrs if axis in dataset.coords else {}
+        dataset = dataset.assign_coords({axis: (axis, np.asarray(values), attrs)})
+    return dataset

@@ -1,0 +1,199 @@
+"""Fits: exponents, crossings and boundaries of averaged curves, each with an interval from resampled seeds.
+
+The unit of replication is the seed. A statistic T of the mean over seeds is computed for weights that the seeds get:
+
+* value: T at equal weights;
+* interval: 2.5 % and 97.5 % of T over 2000 resamples of the seeds (percentile bootstrap);
+* per_seed: the jackknife's pseudo-values S T - (S - 1) T(without seed i). Their mean is T freed of its bias of order
+  1/S and their standard error is the jackknife's, so they stand for "the statistic per seed" also where T makes no
+  sense for a single seed, such as the place at which one seed's error, a step from 1/2 to 0, crosses 1/5.
+
+Source: Efron and Tibshirani (1993), An Introduction to the Bootstrap, sections 11 and 13.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+import xarray as xr
+
+RESAMPLES = 2000
+_BLOCK = 2**22  # numbers held at once while resampling, so that a fine grid does not fill the memory
+_LOST = 0.05  # share of the resamples in which the statistic may fail to exist
+
+
+class Fit(NamedTuple):
+    """A statistic of the mean over seeds, its 95 % interval, and one pseudo-value a seed (see the module)."""
+
+    value: float
+    interval: tuple[float, float]
+    per_seed: np.ndarray
+
+
+def exponent(da: xr.DataArray, x: str, over: str = "seed") -> Fit:
+    """Slope of log(mean of `da` over the seeds) against log x, by least squares.
+
+    `da` has the dimensions `x` and `over`; without `over` it is the mean already, and the interval is not known.
+    Raises ValueError if another dimension is left, or a mean or a coordinate is not positive.
+    """
+    data = _by_seed(da, over, x)
+    slope = _slope(_positive(da, x))
+    low = data.mean(axis=0)
+    if not (low > 0).all():
+        raise ValueError(f"exponent needs positive values: {_name(da)} has the mean {low.min():.3g} at some {x}")
+
+    def statistic(weights):
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.log(_means(weights, data)) @ slope
+
+    return _fit(statistic, data, f"the exponent of {_name(da)} in {x}")
+
+
+def crossing(da: xr.DataArray, x: str, level: float, over: str = "seed", log: bool = True) -> xr.DataArray:
+    """Where the mean of `da` over the seeds first crosses `level` as x grows, for every point of the other dimensions.
+
+    Between two values of x the curve is a straight line in log x (in x if not `log`). NaN where it never crosses.
+    """
+    curve = (da.mean(over) if over in da.dims else da).transpose(..., x)
+    grid = _positive(da, x) if log else da[x].to_numpy().astype(float)
+    order = np.argsort(grid)
+    where = _first_crossing(curve.to_numpy()[..., order], _scale(grid[order], log), level)
+    found = curve.isel({x: 0}, drop=True).copy(data=np.exp(where) if log else where)
+    name = da[x].attrs.get("long_name", x)
+    attrs = {"long_name": f"{name} at {_name(da)} = {level:g}", "units": da[x].attrs.get("units", "1")}
+    return found.rename(x).assign_attrs(attrs)
+
+
+def boundary(da: xr.DataArray, x: str, along: str, level: float, over: str = "seed") -> Fit:
+    """Exponent of a boundary: the slope of log(crossing in x) against log(along).
+
+    `da` has the dimensions `x`, `along` and `over`. Raises ValueError if the level is not crossed everywhere, or not in
+    at least 95 % of the resamples.
+    """
+    data = _by_seed(da, over, along, x)
+    slope, grid = _slope(_positive(da, along)), _positive(da, x)
+    order = np.argsort(grid)
+    data, steps = data[..., order], np.log(grid[order])
+    mean = data.mean(axis=0)
+    missed = np.isnan(_first_crossing(mean, steps, level))
+    if missed.any():
+        k = int(np.argmax(missed))
+        raise ValueError(
+            f"{_name(da)} never crosses level = {level:g} at {along} = {da[along].to_numpy()[k]:g}: over {x} it runs "
+            f"from {mean[k].min():.3g} to {mean[k].max():.3g}; take another level or a wider range of {x}"
+        )
+
+    def statistic(weights):
+        return _first_crossing(_means(weights, data), steps, level) @ slope
+
+    return _fit(statistic, data, f"the boundary of {_name(da)} at level = {level:g}")
+
+
+def collapse(da: xr.DataArray, x: str, groups: str | Sequence[str], over: str = "seed") -> Fit:
+    """How far the curves of the `groups` lie apart at equal x: max over x of (highest - lowest mean).
+
+    x is a dimension, or a coordinate over the groups and one more dimension, such as n|mu|^4/(sigma^4 d) over (d, mu).
+    Then the curves are compared at every x of theirs that all of them reach, on straight lines in log x.
+    Noise adds to a largest difference: take enough seeds.
+    """
+    groups = (groups,) if isinstance(groups, str) else tuple(groups)
+    inner = [dim for dim in da.dims if dim != over and dim not in groups]
+    if len(inner) != 1 or x not in da.coords:
+        raise ValueError(
+            f"collapse needs x = {x!r} as a coordinate and one dimension beside {over!r} and the groups {groups}; "
+            f"{_name(da)} has the dimensions {da.dims}"
+        )
+    data = _by_seed(da, over, *groups, inner[0])
+    curves = data.reshape(len(data), -1, data.shape[-1])
+    grid = da[x].broadcast_like(da.isel({over: 0}, drop=True) if over in da.dims else da)
+    grid = grid.transpose(*groups, inner[0]).to_numpy().reshape(curves.shape[1:]).astype(float)
+    if (grid == grid[0]).all():
+        return _fit(lambda weights: np.ptp(_means(weights, curves), axis=1).max(axis=1), curves, "the collapse")
+    if not (grid > 0).all():
+        raise ValueError(f"collapse needs positive values of {x} where the groups have different ones")
+    order = np.argsort(grid, axis=1)
+    curves, steps = np.take_along_axis(curves, order[None], 2), np.log(np.take_along_axis(grid, order, 1))
+    shared = steps[(steps >= steps[:, 0].max()) & (steps <= steps[:, -1].min())]
+    if not shared.size:
+        raise ValueError(f"collapse has no value of {x} that all groups reach")
+    curves = _interpolated(curves, steps, np.unique(shared))
+    return _fit(lambda weights: np.ptp(_means(weights, curves), axis=1).max(axis=1), curves, "the collapse")
+
+
+def _fit(statistic: Callable, data: np.ndarray, what: str) -> Fit:
+    """A statistic of seed weights, shape (R, S) -> (R,), with its interval and its pseudo-values."""
+    count, value = len(data), float(statistic(np.full((1, len(data)), 1 / len(data)))[0])
+    if count == 1:
+        return Fit(value, (np.nan, np.nan), np.array([value]))
+    block = max(1, _BLOCK // data[0].size)
+    resampled = np.concatenate([statistic(part) for part in np.array_split(_resamples(count), -(-RESAMPLES // block))])
+    without = statistic((1 - np.eye(count)) / (count - 1))
+    if np.isnan(without).any() or not np.isfinite(resampled).mean() >= 1 - _LOST:
+        raise ValueError(f"{what} does not exist in too many resamples of the {count} seeds; take more seeds")
+    low, high = np.percentile(resampled[np.isfinite(resampled)], [2.5, 97.5])
+    return Fit(value, (float(low), float(high)), count * value - (count - 1) * without)
+
+
+@lru_cache
+def _resamples(count: int) -> np.ndarray:
+    """Weights of resampled seeds, shape (RESAMPLES, count); always the same."""
+    return np.random.default_rng(2024).multinomial(count, np.full(count, 1 / count), size=RESAMPLES) / count
+
+
+def _means(weights: np.ndarray, data: np.ndarray) -> np.ndarray:
+    """Weighted means over the seeds: (R, S), (S, ...) -> (R, ...)."""
+    return (weights @ data.reshape(len(data), -1)).reshape(-1, *data.shape[1:])
+
+
+def _slope(x: np.ndarray) -> np.ndarray:
+    """The weights whose product with y is the least-squares slope of y against log x."""
+    if len(x) < 2:
+        raise ValueError("an exponent needs at least two points")
+    centred = np.log(x) - np.log(x).mean()
+    return centred / (centred @ centred)
+
+
+def _first_crossing(curve: np.ndarray, steps: np.ndarray, level: float) -> np.ndarray:
+    """Where curves (..., X) over increasing `steps` (X,) first cross `level`; NaN where they do not."""
+    if len(steps) < 2:
+        raise ValueError("a crossing needs at least two points on the curve")
+    above = curve - level
+    left, right = above[..., :-1], above[..., 1:]
+    hit = left * right <= 0
+    first = np.argmax(hit, axis=-1)[..., None]
+    start, end = np.take_along_axis(left, first, -1)[..., 0], np.take_along_axis(right, first, -1)[..., 0]
+    part = start / np.where(start == end, 1, start - end)
+    k = first[..., 0]
+    return np.where(hit.any(axis=-1), steps[k] + part * (steps[k + 1] - steps[k]), np.nan)
+
+
+def _interpolated(curves: np.ndarray, steps: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """Curves (S, G, X) over their own `steps` (G, X), on straight lines at the shared points `at` (K,)."""
+    found = [np.stack([np.interp(at, own, one) for one in curves[:, g]]) for g, own in enumerate(steps)]
+    return np.stack(found, axis=1)
+
+
+def _by_seed(da: xr.DataArray, over: str, *dims: str) -> np.ndarray:
+    """The values with the seeds first: shape (S, *dims), S = 1 if `da` is a mean already."""
+    if set(da.dims) - {over} != set(dims):
+        raise ValueError(f"{_name(da)} must have the dimensions {dims} and {over!r}, not {da.dims}; select first")
+    data = (da if over in da.dims else da.expand_dims(over)).transpose(over, *dims).to_numpy().astype(float)
+    if not np.isfinite(data).all():
+        raise ValueError(f"{_name(da)} must be finite everywhere; {np.sum(~np.isfinite(data))} of its values are not")
+    return data
+
+
+def _positive(da: xr.DataArray, x: str) -> np.ndarray:
+    values = da[x].to_numpy().astype(float)
+    if not (values > 0).all():
+        raise ValueError(f"{x} must be positive for logarithms; its smallest value is {values.min():g}")
+    return values
+
+
+def _scale(grid: np.ndarray, log: bool) -> np.ndarray:
+    return np.log(grid) if log else grid
+
+
+def _name(da: xr.DataArray) -> str:
+    return str(da.attrs.get("long_name", da.name or "the data"))

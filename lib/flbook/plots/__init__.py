@@ -1,0 +1,31 @@
+"""Figures, drawn from Datasets only: every figure's data can be saved, and a stored result draws like a fresh one.
+
+Every function returns the matplotlib Figure; ``show(fig, alt="...")`` puts it on the page. Colours mean the same
+everywhere: signal, noise, test and train below; theory is black and dashed, chance and Bayes levels are dotted.
+"""
+
+from flbook.plots.curves import coefficient_race, learning_curves
+from flbook.plots.frames import frames
+from flbook.plots.laws import collapse, scaling
+from flbook.plots.look import CHANCE, NOISE, SIGNAL, TEST, THEORY, TRAIN, panels, style
+from flbook.plots.phase import phase_diagram
+from flbook.plots.picture import png, show
+
+__all__ = [
+    "CHANCE",
+    "NOISE",
+    "SIGNAL",
+    "TEST",
+    "THEORY",
+    "TRAIN",
+    "coefficient_race",
+    "collapse",
+    "frames",
+    "learning_curves",
+    "panels",
+    "phase_diagram",
+    "png",
+    "scaling",
+    "show",
+    "style",
+]

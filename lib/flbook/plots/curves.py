@@ -1,0 +1,136 @@
+"""Curves over training time: means over seeds with the band in which most seeds lie."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+from flbook.plots.look import (
+    CHANCE,
+    MARKERS,
+    NOISE,
+    SIGNAL,
+    THEORY,
+    averaged,
+    canvas,
+    colours,
+    direct_labels,
+    label,
+    panels,
+    styled,
+)
+
+BAND = (0.1, 0.9)
+
+
+@styled
+def learning_curves(
+    ds: xr.Dataset,
+    names: Sequence[str] | Mapping[str, str],
+    x: str = "step",
+    over: str = "seed",
+    log: str = "x",
+    band: tuple[float, float] = BAND,
+    theory: Mapping[str, Callable[[np.ndarray], np.ndarray]] | None = None,
+    levels: Mapping[str, float] | None = None,
+    title: str = "",
+    ylabel: str = "",
+    ax: plt.Axes | None = None,
+) -> Figure:
+    """Variables of a Dataset against `x`: the mean over the seeds, and the band between two quantiles of the seeds.
+
+    Args:
+        ds: variables with the dimensions `x` and perhaps `over`.
+        names: variables to draw, or a dict of their short labels, which stand at the ends of the lines.
+        log: which axes are logarithmic: "", "x", "y" or "xy". A step 0 cannot stand on a logarithmic axis.
+        band: the two quantiles over the seeds; the default holds eight seeds of ten.
+        theory: dashed lines, label -> function of x. levels: dotted lines, label -> height (chance, Bayes).
+    """
+    ax = canvas(ax)
+    labels = dict(names) if isinstance(names, Mapping) else {name: _name(ds[name]) for name in names}
+    paint = colours(list(labels))
+    _scales(ax, log)
+    ends = []
+    for k, (name, text) in enumerate(labels.items()):
+        curve = _drawn(ax, ds[name], x, over, band, paint[name], MARKERS[k % len(MARKERS)], log)
+        ends.append((float(curve[-1]), text, paint[name]))
+    for text, height in (levels or {}).items():
+        ax.axhline(height, color=CHANCE, linestyle=":", linewidth=1.3)
+        ends.append((height, text, CHANCE))
+    for k, (text, line) in enumerate((theory or {}).items()):
+        grid = ds[x].to_numpy()[ds[x].to_numpy() > 0] if "x" in log else ds[x].to_numpy()
+        values = np.asarray(line(grid))
+        ax.plot(grid, values, color=THEORY, linestyle=("--", "-.")[k % 2], linewidth=1.6)
+        ends.append((float(values[-1]), text, THEORY))
+    shared = {label(ds[name]) for name in labels}
+    ax.set(xlabel=label(ds[x]), ylabel=ylabel or (shared.pop() if len(shared) == 1 else ""), title=title)
+    ax.margins(x=0.01)
+    direct_labels(ax, ends)
+    return ax.figure
+
+
+@styled
+def coefficient_race(
+    ds: xr.Dataset | Mapping[str, xr.Dataset],
+    signal: str = "gamma",
+    noise: str = "rho",
+    panel: str | None = None,
+    titles: Sequence[str] = (),
+    x: str = "step",
+    over: str = "seed",
+    log: str = "xy",
+    band: tuple[float, float] = BAND,
+) -> Figure:
+    """Signal learning against noise memorisation while training, in one regime or in two side by side.
+
+    Args:
+        ds: one Dataset, or a dict title -> Dataset with one entry a panel.
+        signal, noise: the two variables.
+        panel: a dimension of `ds` with one or two values, one panel each; `titles` then names them.
+    """
+    runs = _panels(ds, panel, titles)
+    fig, axes = panels(len(runs), sharey=True)
+    for ax, (title, run) in zip(axes, runs.items(), strict=True):
+        _scales(ax, log)
+        pairs = ((signal, SIGNAL, "o"), (noise, NOISE, "s"))
+        heights = [_drawn(ax, run[name], x, over, band, colour, marker, log) for name, colour, marker in pairs]
+        ax.set(xlabel=label(run[x]), title=title)
+        ax.margins(x=0.01)
+    shared = [_name(run[name]) for name in (signal, noise)]
+    ends = [(float(heights[0][-1]), shared[0], SIGNAL), (float(heights[1][-1]), shared[1], NOISE)]
+    axes[0].set_ylabel("coefficient")
+    handles = [line for line in axes[0].get_lines()][:2]
+    fig.legend(handles, [text for _, text, _ in ends], loc="outside lower center", ncols=2)
+    return fig
+
+
+def _panels(ds: xr.Dataset | Mapping[str, xr.Dataset], panel: str | None, titles: Sequence[str]) -> dict:
+    if not isinstance(ds, xr.Dataset):
+        return dict(ds)
+    if panel is None:
+        return {titles[0] if titles else "": ds}
+    values = ds[panel].to_numpy()
+    names = titles or [f"{label(ds[panel])} = {value:g}" for value in values]
+    return {name: ds.isel({panel: k}) for k, name in zip(range(len(values)), names, strict=True)}
+
+
+def _drawn(ax, da, x, over, band, colour, marker, log) -> np.ndarray:
+    """Draw one variable with its band; returns the means that were drawn."""
+    if "x" in log:
+        da = da.isel({x: (da[x] > 0).to_numpy()})
+    mean = averaged(da, over, x)
+    ax.plot(mean[x], mean, color=colour, marker=marker, markevery=max(1, mean.size // 7), markeredgecolor="white")
+    if over in da.dims:
+        low, high = (da.quantile(q, over) for q in band)
+        ax.fill_between(mean[x], low, high, color=colour, alpha=0.2, linewidth=0)
+    return mean.to_numpy()
+
+
+def _scales(ax: plt.Axes, log: str) -> None:
+    ax.set(xscale="log" if "x" in log else "linear", yscale="log" if "y" in log else "linear")
+
+
+def _name(da: xr.DataArray) -> str:
+    return str(da.attrs.get("long_name", da.name))

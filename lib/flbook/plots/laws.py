@@ -1,0 +1,113 @@
+"""Laws: points measured over a grid, and the line that says which law they follow."""
+
+from collections.abc import Callable, Mapping
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+from flbook.fits import Fit
+from flbook.plots.look import MARKERS, SIGNAL, THEORY, averaged, canvas, label, styled
+
+BAND = (0.1, 0.9)
+
+
+@styled
+def collapse(
+    da: xr.DataArray,
+    x: str,
+    groups: str,
+    theory: Callable[[np.ndarray], np.ndarray] | Mapping[str, Callable] | None = None,
+    levels: Mapping[str, float] | None = None,
+    over: str = "seed",
+    log: str = "x",
+    title: str = "",
+    ax: plt.Axes | None = None,
+) -> Figure:
+    """All curves of the `groups` against the one variable that should govern them: do they fall on one?
+
+    Args:
+        da: dimensions `groups`, one more, and perhaps `over`.
+        x: a coordinate of `da`, over one of its dimensions or over both.
+        groups: a dimension; up to six of its values get a marker each and bars from the 10 % to the 90 % quantile of
+            the seeds; more are told apart by colour alone, along a colour bar.
+        theory: closed form in x: a function, or a dict label -> function; dashed.
+        levels: dotted lines, label -> height.
+    """
+    ax = canvas(ax)
+    inner = [dim for dim in da.dims if dim not in (over, groups)]
+    if len(inner) != 1 or groups not in da.dims or x not in da.coords:
+        raise ValueError(
+            f"collapse needs x = {x!r} as a coordinate and the dimensions {groups!r} and one more beside {over!r}; "
+            f"{da.name or 'the data'} has the dimensions {da.dims}"
+        )
+    mean = averaged(da, over, groups, inner[0])
+    low, high = (da.quantile(q, over).transpose(groups, inner[0]) if over in da.dims else mean for q in BAND)
+    grid = da[x].broadcast_like(mean).transpose(groups, inner[0]).to_numpy()
+    values, few = da[groups].to_numpy(), da.sizes[groups] <= 6
+    paint = mpl.colormaps["viridis"](np.linspace(0, 0.88, len(values)))
+    for k, value in enumerate(values):
+        marker, size = (MARKERS[k], 6) if few else ("o", 3)
+        if few:
+            ax.vlines(grid[k], low[k], high[k], color=paint[k], linewidth=1.2, alpha=0.6)
+        text = f"{value:g}" if few else None
+        ax.plot(grid[k], mean[k], marker, color=paint[k], markeredgecolor="white", markersize=size, label=text,
+                markeredgewidth=0.5 if few else 0, zorder=3)  # fmt: skip
+    ax.set(xscale="log" if "x" in log else "linear", yscale="log" if "y" in log else "linear")
+    ax.set(xlabel=label(da[x]), ylabel=label(da), title=title)
+    positive = grid[grid > 0] if "x" in log else grid
+    line = np.geomspace(positive.min(), positive.max(), 200) if "x" in log else np.linspace(grid.min(), grid.max(), 200)
+    curves = theory if isinstance(theory, Mapping) else {"theory": theory}
+    for k, (name, curve) in enumerate(curves.items()):
+        if curve is not None:
+            ax.plot(line, curve(line), color=THEORY, linestyle=("--", "-.")[k % 2], linewidth=1.6, label=name, zorder=4)
+    for name, height in (levels or {}).items():
+        ax.axhline(height, color=THEORY, linestyle=":", linewidth=1.3, label=name)
+    if not few:
+        norm = mpl.colors.Normalize(values.min(), values.max())
+        scale = mpl.cm.ScalarMappable(norm, mpl.colors.ListedColormap(paint))
+        ax.figure.colorbar(scale, ax=ax, label=label(da[groups])).outline.set_visible(False)
+    handles, texts = ax.get_legend_handles_labels()
+    ax.figure.legend(handles, texts, loc="outside right upper" if few else "outside lower center",
+                     title=label(da[groups]) if few else None, ncols=1 if few else 3)  # fmt: skip
+    return ax.figure
+
+
+@styled
+def scaling(
+    da: xr.DataArray,
+    x: str,
+    fit: Fit,
+    guides: Mapping[str, float] | None = None,
+    over: str = "seed",
+    name: str = "",
+    colour: str = SIGNAL,
+    marker: str = "o",
+    title: str = "",
+    ax: plt.Axes | None = None,
+) -> Figure:
+    """A power law on two logarithmic axes: dots, the fitted line, and its slope with the interval beside it.
+
+    Args:
+        da: dimension `x` and perhaps `over`, whose 10 % to 90 % quantiles are drawn as bars.
+        fit: what ``fits.exponent`` or ``fits.boundary`` returned.
+        guides: slopes to compare with, label -> exponent: dashed lines through the middle of the dots.
+        name: stands before the slope, when several laws share the axes.
+    """
+    ax = canvas(ax)
+    mean = averaged(da, over, x)
+    grid, heights = mean[x].to_numpy().astype(float), mean.to_numpy()
+    middle = np.exp(np.log(grid).mean()), np.exp(np.log(heights).mean())
+    line = np.array([grid.min(), grid.max()]) * [0.93, 1.07]
+    ax.set(xscale="log", yscale="log", xlabel=label(da[x]), ylabel=label(da), title=title)
+    for k, (text, slope) in enumerate((guides or {}).items()):
+        ax.plot(line, middle[1] * (line / middle[0]) ** slope, color=THEORY, linewidth=1.3,
+                linestyle=("--", "-.", (0, (4, 1, 1, 1, 1, 1)))[k % 3], label=text)  # fmt: skip
+    if over in da.dims:
+        ax.vlines(grid, *(da.quantile(q, over) for q in BAND), color=colour, linewidth=1.4, alpha=0.6)
+    slope = f"{name + ': ' if name else ''}slope {fit.value:.3f}\n[{fit.interval[0]:.3f}, {fit.interval[1]:.3f}]"
+    ax.plot(line, middle[1] * (line / middle[0]) ** fit.value, color=colour, linewidth=1.6, label=slope)
+    ax.plot(grid, heights, marker, color=colour, markersize=7, markeredgecolor="white", zorder=3)
+    return ax.figure

@@ -1,0 +1,95 @@
+"""The look of a figure: the book's colours, its style, and labels that come from the data's own attributes."""
+
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import xarray as xr
+from matplotlib.figure import Figure
+
+SIGNAL = "#0072B2"
+NOISE = "#D55E00"
+TEST = "#009E73"
+TRAIN = "#777777"
+THEORY = "#000000"
+CHANCE = "#000000"
+OTHERS = ("#CC79A7", "#8C6D00", "#56B4E9", "#332288")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
+
+_FILE = Path(__file__).with_name("flbook.mplstyle")
+_MEANING = {"gamma": SIGNAL, "signal": SIGNAL, "rho": NOISE, "noise": NOISE, "test": TEST, "train": TRAIN}
+SINGLE, DOUBLE = (5.2, 3.6), (7.4, 3.4)
+
+
+def style() -> None:
+    """Draw all further figures of this session in the book's style; the functions of this package do so anyway."""
+    plt.style.use(_FILE)
+
+
+def styled(draw: Callable) -> Callable:
+    """Make a plotting function draw in the book's style and leave the session's style alone."""
+
+    @wraps(draw)
+    def wrapped(*args, **kwargs):
+        with plt.style.context(_FILE):
+            return draw(*args, **kwargs)
+
+    return wrapped
+
+
+@styled
+def panels(count: int = 1, **kwargs) -> tuple[Figure, list[plt.Axes]]:
+    """An empty figure of the book's size with one panel or two side by side, and the list of its axes."""
+    if count not in (1, 2):
+        raise ValueError(f"count must be 1 or 2 panels (more are not readable on a phone), not {count}")
+    fig, axes = plt.subplots(1, count, figsize=SINGLE if count == 1 else DOUBLE, squeeze=False, **kwargs)
+    return fig, list(axes[0])
+
+
+def canvas(ax: plt.Axes | None) -> plt.Axes:
+    """The axes to draw in: those given, or those of a new figure."""
+    return panels()[1][0] if ax is None else ax
+
+
+def label(da: xr.DataArray) -> str:
+    """Axis label of a variable or coordinate: its ``long_name`` and, unless it is a pure number, its ``units``."""
+    name, units = str(da.attrs.get("long_name") or da.name or ""), str(da.attrs.get("units", "1"))
+    return name if units in ("1", "") else f"{name} [{units}]"
+
+
+def colours(names: list[str]) -> dict[str, str]:
+    """A colour for every name: that of its meaning (gamma..., rho..., test..., train...), else one not yet taken."""
+    known = {name: next((c for word, c in _MEANING.items() if name.startswith(word)), None) for name in names}
+    free = iter([*OTHERS, *(c for c in (SIGNAL, NOISE, TEST, TRAIN) if c not in known.values())] * 4)
+    taken: dict[str, str] = {}
+    for name, colour in known.items():
+        taken[name] = colour if colour and colour not in taken.values() else next(free)
+    return taken
+
+
+def averaged(da: xr.DataArray, over: str, *dims: str) -> xr.DataArray:
+    """The mean over the seeds (if `da` still has them), with exactly these dimensions, in this order.
+
+    Raises ValueError, in one sentence, if other dimensions are left.
+    """
+    mean = da.mean(over, keep_attrs=True) if over in da.dims else da
+    if set(mean.dims) != set(dims):
+        raise ValueError(f"{da.name or 'the data'} must have the dimensions {dims} and {over!r}, not {da.dims}; select")
+    return mean.transpose(*dims)
+
+
+def direct_labels(ax: plt.Axes, ends: list[tuple[float, str, str]], gap: float = 0.085) -> None:
+    """Write (height in data units, text, colour) to the right of the axes, pushed apart where they would overlap."""
+    to_axes = ax.transData + ax.transAxes.inverted()
+    x = ax.get_xlim()[1]
+    spots = sorted((float(to_axes.transform((x, y))[1]), text, colour) for y, text, colour in ends)
+    heights: list[float] = []
+    for height, _, _ in spots:
+        heights.append(max(height, heights[-1] + gap) if heights else height)
+    excess = max(0.0, heights[-1] - 1.0) if heights else 0.0
+    for k in reversed(range(len(heights))):
+        ceiling = heights[k + 1] - gap if k + 1 < len(heights) else 1.0
+        heights[k] = min(heights[k], ceiling) if excess else heights[k]
+    for height, (_, text, colour) in zip(heights, spots, strict=True):
+        ax.text(1.02, height, text, transform=ax.transAxes, color=colour, va="center", ha="left", fontweight="bold")
