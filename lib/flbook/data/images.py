@@ -47,6 +47,14 @@ class ImageSample(NamedTuple):
     xi: Float[Tensor, "*E n d"]  # noise patches
 
 
+class Moments(NamedTuple):
+    r"""How images differ from their class mean, :math:`u = v - y\mu`, with S the covariance of u, in units of mu."""
+
+    along: float  # mu' S mu / |mu|^4
+    total: float  # tr S / |mu|^2
+    square: float  # tr S^2 / |mu|^4
+
+
 @dataclass(frozen=True, eq=False)
 class ImageNoise:
     r"""Real images, each beside a noise patch of the same size, at a chosen signal-to-noise ratio.
@@ -85,6 +93,14 @@ class ImageNoise:
     def mu(self) -> Float[Tensor, " d"]:
         """The signal: half the difference of the two class means."""
         return half_difference(self.patches, self.images.y)
+
+    @property
+    def moments(self) -> Moments:
+        """How much the images of a class differ; it depends on neither the SNR nor how far pictures are enlarged."""
+        u, mu_mu = self.patches - self.images.y[:, None] * self.mu, self.mu @ self.mu
+        gram = u @ u.T / len(u)
+        along = (u @ self.mu).square().mean() / mu_mu**2
+        return Moments(float(along), float(gram.trace() / mu_mu), float(gram.square().sum() / mu_mu**2))
 
     def split(self, seed: int) -> tuple[Tensor, Tensor]:
         """Places of the training images, classes taking turns as their labels do, and of all the others."""
