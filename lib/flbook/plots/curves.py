@@ -18,6 +18,7 @@ from flbook.plots.look import (
     colours,
     direct_labels,
     label,
+    log_ticks,
     panels,
     styled,
 )
@@ -67,6 +68,7 @@ def learning_curves(
     shared = {label(ds[name]) for name in labels}
     ax.set(xlabel=label(ds[x]), ylabel=ylabel or (shared.pop() if len(shared) == 1 else ""), title=title)
     ax.margins(x=0.01)
+    log_ticks(ax)
     direct_labels(ax, ends)
     return ax.figure
 
@@ -95,14 +97,14 @@ def coefficient_race(
     for ax, (title, run) in zip(axes, runs.items(), strict=True):
         _scales(ax, log)
         pairs = ((signal, SIGNAL, "o"), (noise, NOISE, "s"))
-        heights = [_drawn(ax, run[name], x, over, band, colour, marker, log) for name, colour, marker in pairs]
+        for name, colour, marker in pairs:
+            _drawn(ax, run[name], x, over, band, colour, marker, log)
         ax.set(xlabel=label(run[x]), title=title)
         ax.margins(x=0.01)
-    shared = [_name(run[name]) for name in (signal, noise)]
-    ends = [(float(heights[0][-1]), shared[0], SIGNAL), (float(heights[1][-1]), shared[1], NOISE)]
+    for ax in axes:
+        log_ticks(ax)
     axes[0].set_ylabel("coefficient")
-    handles = [line for line in axes[0].get_lines()][:2]
-    fig.legend(handles, [text for _, text, _ in ends], loc="outside lower center", ncols=2)
+    fig.legend(axes[0].get_lines(), [_name(run[name]) for name in (signal, noise)], loc="outside lower center", ncols=2)
     return fig
 
 

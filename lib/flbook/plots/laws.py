@@ -9,7 +9,18 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from flbook.fits import Fit
-from flbook.plots.look import MARKERS, SIGNAL, THEORY, averaged, canvas, label, styled
+from flbook.plots.look import (
+    MARKERS,
+    SIGNAL,
+    THEORY,
+    averaged,
+    canvas,
+    direct_labels,
+    geometric,
+    label,
+    log_ticks,
+    styled,
+)
 
 BAND = (0.1, 0.9)
 
@@ -47,7 +58,8 @@ def collapse(
     low, high = (da.quantile(q, over).transpose(groups, inner[0]) if over in da.dims else mean for q in BAND)
     grid = da[x].broadcast_like(mean).transpose(groups, inner[0]).to_numpy()
     values, few = da[groups].to_numpy(), da.sizes[groups] <= 6
-    paint = mpl.colormaps["viridis"](np.linspace(0, 0.88, len(values)))
+    norm = (mpl.colors.LogNorm if geometric(values) else mpl.colors.Normalize)(values.min(), values.max())
+    paint = mpl.colormaps["viridis"](np.linspace(0, 0.88, len(values)) if few else norm(values))
     for k, value in enumerate(values):
         marker, size = (MARKERS[k], 6) if few else ("o", 3)
         if few:
@@ -66,9 +78,10 @@ def collapse(
     for name, height in (levels or {}).items():
         ax.axhline(height, color=THEORY, linestyle=":", linewidth=1.3, label=name)
     if not few:
-        norm = mpl.colors.Normalize(values.min(), values.max())
-        scale = mpl.cm.ScalarMappable(norm, mpl.colors.ListedColormap(paint))
-        ax.figure.colorbar(scale, ax=ax, label=label(da[groups])).outline.set_visible(False)
+        bar = ax.figure.colorbar(mpl.cm.ScalarMappable(norm, "viridis"), ax=ax, label=label(da[groups]), pad=0.02)
+        bar.outline.set_visible(False)
+        log_ticks(bar.ax)
+    log_ticks(ax)
     handles, texts = ax.get_legend_handles_labels()
     ax.figure.legend(handles, texts, loc="outside right upper" if few else "outside lower center",
                      title=label(da[groups]) if few else None, ncols=1 if few else 3)  # fmt: skip
@@ -102,12 +115,27 @@ def scaling(
     middle = np.exp(np.log(grid).mean()), np.exp(np.log(heights).mean())
     line = np.array([grid.min(), grid.max()]) * [0.93, 1.07]
     ax.set(xscale="log", yscale="log", xlabel=label(da[x]), ylabel=label(da), title=title)
-    for k, (text, slope) in enumerate((guides or {}).items()):
-        ax.plot(line, middle[1] * (line / middle[0]) ** slope, color=THEORY, linewidth=1.3,
-                linestyle=("--", "-.", (0, (4, 1, 1, 1, 1, 1)))[k % 3], label=text)  # fmt: skip
     if over in da.dims:
         ax.vlines(grid, *(da.quantile(q, over) for q in BAND), color=colour, linewidth=1.4, alpha=0.6)
-    slope = f"{name + ': ' if name else ''}slope {fit.value:.3f}\n[{fit.interval[0]:.3f}, {fit.interval[1]:.3f}]"
-    ax.plot(line, middle[1] * (line / middle[0]) ** fit.value, color=colour, linewidth=1.6, label=slope)
+    ax.plot(line, middle[1] * (line / middle[0]) ** fit.value, color=colour, linewidth=2.6, alpha=0.6)
     ax.plot(grid, heights, marker, color=colour, markersize=7, markeredgecolor="white", zorder=3)
+    ends = []
+    for k, (text, slope) in enumerate((guides or {}).items()):
+        guide = middle[1] * (line / middle[0]) ** slope
+        ax.plot(line, guide, color=THEORY, linewidth=1.4, linestyle=("--", "-.", (0, (4, 1, 1, 1, 1, 1)))[k % 3])
+        ends.append((float(guide[1]), text, THEORY))
+    log_ticks(ax)
+    direct_labels(ax, ends)
+    _write_slope(ax, fit, name, colour)
     return ax.figure
+
+
+def _write_slope(ax: plt.Axes, fit: Fit, name: str, colour: str) -> None:
+    """Write slope and interval into the upper corner that the line leaves free, below those of other laws."""
+    above = sum(text.get_gid() == "slope" for text in ax.texts)
+    side, spot = ("right", 0.98) if fit.value < 0 else ("left", 0.03)
+    known = np.isfinite(fit.interval).all()
+    interval = f"\n[{fit.interval[0]:.3f}, {fit.interval[1]:.3f}]" if known else ""
+    text = f"{name} slope {fit.value:.3f}".strip().replace("-", "\u2212") + interval.replace("-", "\u2212")
+    place = {"transform": ax.transAxes, "ha": side, "va": "top", "gid": "slope"}
+    ax.text(spot, 0.99 - 0.16 * above, text, color=colour, fontweight="bold", linespacing=1.15, **place)

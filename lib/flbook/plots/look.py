@@ -1,12 +1,15 @@
 """The look of a figure: the book's colours, its style, and labels that come from the data's own attributes."""
 
+import re
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 
 import matplotlib.pyplot as plt
+import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 
 SIGNAL = "#0072B2"
 NOISE = "#D55E00"
@@ -17,9 +20,10 @@ CHANCE = "#000000"
 OTHERS = ("#CC79A7", "#8C6D00", "#56B4E9", "#332288")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
 
+_LINE = 30  # characters a line of an axis label
 _FILE = Path(__file__).with_name("flbook.mplstyle")
 _MEANING = {"gamma": SIGNAL, "signal": SIGNAL, "rho": NOISE, "noise": NOISE, "test": TEST, "train": TRAIN}
-SINGLE, DOUBLE = (5.2, 3.6), (7.4, 3.4)
+SINGLE, DOUBLE = (5.2, 3.6), (6.8, 3.3)
 
 
 def style() -> None:
@@ -55,7 +59,42 @@ def canvas(ax: plt.Axes | None) -> plt.Axes:
 def label(da: xr.DataArray) -> str:
     """Axis label of a variable or coordinate: its ``long_name`` and, unless it is a pure number, its ``units``."""
     name, units = str(da.attrs.get("long_name") or da.name or ""), str(da.attrs.get("units", "1"))
-    return name if units in ("1", "") else f"{name} [{units}]"
+    lines = [""]
+    for word in re.findall(r"(?:\$[^$]*\$|[^\s$])+", name if units in ("1", "") else f"{name} [{units}]"):
+        if len(lines[-1]) + len(word) > _LINE:
+            lines.append("")
+        lines[-1] += f"{word} "
+    return "\n".join(line.strip() for line in lines if line)
+
+
+def _plain(tick: float, _: int) -> str:
+    return f"{tick:g}"
+
+
+def _power(tick: float, _: int) -> str:
+    return f"$10^{{{round(np.log10(tick))}}}$"
+
+
+def geometric(values: np.ndarray) -> bool:
+    """Are these values rather spaced by a factor than by a step?"""
+    if len(values) < 3 or not (values > 0).all():
+        return False
+    return np.ptp(np.diff(np.log(values))) * np.ptp(values) < np.ptp(np.diff(values)) * np.ptp(np.log(values))
+
+
+def log_ticks(ax: plt.Axes) -> None:
+    """Ticks of logarithmic axes, at their present limits: plain numbers if these are short, powers of ten otherwise."""
+    for axis in (axis for axis in (ax.xaxis, ax.yaxis) if axis.get_scale() == "log"):
+        low, high = sorted(axis.get_view_interval())
+        for steps in ((1,), (1, 2, 5), (1, 1.5, 2, 3, 4, 5, 6, 8)):
+            powers = 10.0 ** np.arange(np.floor(np.log10(low)), np.log10(high) + 1)
+            ticks = [tick for tick in np.outer(powers, steps).ravel() if low * 0.999 <= tick <= high * 1.001]
+            if len(ticks) >= 3:
+                break
+        plain = (low > 0.9e-3 and high < 2.1e4) or len(steps) > 1
+        axis.set_major_locator(FixedLocator(ticks[:: 1 + (len(ticks) - 1) // 6]))
+        axis.set_major_formatter(FuncFormatter(_plain if plain else _power))
+        axis.set_minor_formatter(NullFormatter())
 
 
 def colours(names: list[str]) -> dict[str, str]:

@@ -9,7 +9,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 
-from flbook.plots.look import THEORY, averaged, canvas, label, styled
+from flbook.plots.look import THEORY, averaged, canvas, geometric, label, log_ticks, styled
 
 Curve = xr.DataArray | Callable[[np.ndarray], np.ndarray]
 
@@ -40,9 +40,8 @@ def phase_diagram(
     """
     ax = canvas(ax)
     mean = averaged(da, over, y, x)
-    for name, axis in ((x, ax.xaxis), (y, ax.yaxis)):
-        axis._set_axes_scale("log" if _geometric(mean[name].to_numpy()) else "linear")
-    ax.set(xlabel=label(mean[x]), ylabel=label(mean[y]))
+    scales = ["log" if geometric(mean[name].to_numpy()) else "linear" for name in (x, y)]
+    ax.set(xscale=scales[0], yscale=scales[1], xlabel=label(mean[x]), ylabel=label(mean[y]))
     lowest, highest = limits or (None, None)
     mesh = ax.pcolormesh(
         _edges(mean[x].to_numpy()), _edges(mean[y].to_numpy()), mean.to_numpy(), cmap=cmap, vmin=lowest, vmax=highest
@@ -60,6 +59,7 @@ def phase_diagram(
         if curve is not None:
             _curve(ax, mean, x, y, curve, name, k)
     ax.set(xlim=box[0], ylim=box[1])
+    log_ticks(ax)
     lettered = marks if isinstance(marks, Mapping) else dict(zip(ascii_uppercase, marks, strict=False))
     ring = {"boxstyle": "circle,pad=0.25", "facecolor": "white", "edgecolor": "black", "linewidth": 0.9}
     for name, (at_x, at_y) in lettered.items():
@@ -75,8 +75,7 @@ def phase_diagram(
 def _curve(ax: plt.Axes, mean: xr.DataArray, x: str, y: str, curve: Curve, name: str, k: int) -> None:
     halo = [withStroke(linewidth=4, foreground="white")]
     if not isinstance(curve, xr.DataArray):
-        grid = np.linspace(*ax.transScale.transform(np.stack([ax.get_xlim(), ax.get_ylim()], 1))[:, 0], 200)
-        across = ax.transScale.inverted().transform(np.stack([grid, grid], 1))[:, 0]
+        across = (np.geomspace if ax.get_xscale() == "log" else np.linspace)(*ax.get_xlim(), 200)
         dashes = ("--", "-.", (0, (1, 1)))[k % 3]
         ax.plot(across, curve(across), color=THEORY, linestyle=dashes, path_effects=halo, label=name)
         return
@@ -86,16 +85,9 @@ def _curve(ax: plt.Axes, mean: xr.DataArray, x: str, y: str, curve: Curve, name:
     ax.plot(*points, "o", color=THEORY, markeredgecolor="white", markersize=6, label=name)
 
 
-def _geometric(values: np.ndarray) -> bool:
-    """Are these values rather spaced by a factor than by a step?"""
-    if len(values) < 3 or not (values > 0).all():
-        return False
-    return np.ptp(np.diff(np.log(values))) * np.ptp(values) < np.ptp(np.diff(values)) * np.log(values[-1] / values[0])
-
-
 def _edges(values: np.ndarray) -> np.ndarray:
     """The borders between cells: halfway between their centres, in the logarithm where the axis has one."""
-    if _geometric(values):
+    if geometric(values):
         return np.exp(_edges_of(np.log(values)))
     return _edges_of(values.astype(float))
 
