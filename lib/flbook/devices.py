@@ -11,7 +11,9 @@ def device(name: str | torch.device = "cpu") -> torch.device:
     try:
         found = torch.device(name)
     except RuntimeError:
-        raise ValueError(f"device must be 'cpu' or 'cuda', not {str(name)!r}") from None
+        found = None
+    if found is None or found.type not in ("cpu", "cuda"):
+        raise ValueError(f"device must be 'cpu' or 'cuda', not {str(name)!r}")
     if found.type == "cuda" and not torch.cuda.is_available():
         raise ValueError(f"device {str(name)!r} is absent: PyTorch sees no GPU on this machine; use device='cpu'")
     if found.type == "cuda" and (found.index or 0) >= torch.cuda.device_count():

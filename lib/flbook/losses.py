@@ -23,7 +23,7 @@ class Hinge:
     r""":math:`\ell(f, y) = \max(1 - yf, 0)`, with slope 0 at the kink."""
 
     def __call__(self, f: Tensor, y: Tensor) -> Tensor:
-        return (1 - y * f).clamp(min=0)
+        return (1 - y * f).relu()
 
     def slope(self, f: Tensor, y: Tensor) -> Tensor:
         """The derivative in f."""

@@ -48,8 +48,9 @@ class LazyGramTraining(GramTraining):
         now, cross = self.weight_gram(params), self._cross(params)
         before = self.gram.w_w.double().expand_as(now)
         both = torch.cat([torch.cat([now, cross], -1), torch.cat([cross.mT, before], -1)], -2)
-        on_mu = torch.cat([self.preactivations(params)[0], self.preactivations(start)[0]], -1)
-        z = self.law(both, on_mu, self.gram.mu_mu, standard).to(on_mu)
+        exact, c = self.exact(params)
+        on_mu = torch.cat([exact.preactivations(c)[0], exact.gram.w_mu.expand_as(c["mu"])], -1)
+        z = self.law(both, on_mu, exact.gram.mu_mu, standard).to(params["mu"])
         return z + torch.cat([params["b"], start["b"]], -1)[..., None, :] if self.bias else z
 
     def _cross(self, params: Params) -> Tensor:

@@ -135,13 +135,15 @@ def noise_preactivations(
 
     A fresh patch meets k weight vectors in a Gaussian of covariance :math:`\sigma_\xi^2 W W^\top`, or
     :math:`\sigma_\xi^2 W (I - \mu\mu^\top/\|\mu\|^2) W^\top` for orthogonal noise. The factor is taken in float64,
-    because filters that learned the same thing make the covariance nearly singular.
+    because filters that learned the same thing make the covariance nearly singular; each filter's own variance is
+    raised by a factor 1 + 1e-10, so that rounding cannot make it indefinite.
     """
     cov = w_w.double()
     if orthogonal:
         if not bool((mu_mu > 0).all()):
             raise ValueError("noise can be orthogonal to a signal only if |mu| > 0; got |mu| = 0")
-        cov = cov - (w_mu[..., :, None] * w_mu[..., None, :] / mu_mu[..., None, None]).double()
-    jitter = 1e-10 * cov.diagonal(dim1=-2, dim2=-1).mean(-1) + torch.finfo(torch.float64).tiny
-    factor = torch.linalg.cholesky(cov + jitter[..., None, None] * torch.eye(cov.shape[-1]).to(cov))
+        along = w_mu.double() / mu_mu.double().sqrt()[..., None]
+        cov = cov - along[..., :, None] * along[..., None, :]
+    jitter = 1e-10 * w_w.double().diagonal(dim1=-2, dim2=-1) + torch.finfo(torch.float64).tiny
+    factor = torch.linalg.cholesky(cov + torch.diag_embed(jitter))
     return sigma_xi * torch.einsum("pl,...kl->...pk", standard.to(w_w), factor.to(w_w.dtype))

@@ -179,6 +179,10 @@ class GramTraining:
         square = square + torch.einsum("...kn,...np,...kp->...k", c_xi, g.xi_xi, c_xi)
         return (square + direction.get("b", torch.zeros_like(c_mu)) ** 2).sum(-1).sqrt()
 
+    def exact(self, params: Params) -> tuple["GramTraining", Params]:
+        """Problem and parameters in float64, since covariances of nearly equal filters are nearly singular."""
+        return self.to(torch.float64), {name: p.double() for name, p in params.items()}
+
     def weight_gram(self, params: Params) -> Float[Tensor, "*E k k"]:
         r"""Inner products :math:`\langle w_k(t), w_l(t)\rangle` of the trained filters, in float64."""
         g, c_mu, c_xi = self.gram.to(torch.float64), params["mu"].double(), params["xi"].double()
@@ -189,8 +193,8 @@ class GramTraining:
 
     def fresh(self, params: Params, standard: Float[Tensor, "points k"]) -> Float[Tensor, "*E points k"]:
         """Pre-activations of fresh noise patches, exactly distributed, bias included."""
-        on_mu, _ = self.preactivations(params)
-        z = self.law(self.weight_gram(params), on_mu, self.gram.mu_mu, standard).to(on_mu)
+        exact, c = self.exact(params)
+        z = self.law(exact.weight_gram(c), exact.preactivations(c)[0], exact.gram.mu_mu, standard).to(params["mu"])
         return z + params["b"][..., None, :] if self.bias else z
 
     def test_outputs(self, params: Params, standard: Float[Tensor, "points k"]) -> tuple[Tensor, Tensor]:

@@ -17,11 +17,11 @@ class ReLUPower:
             raise ValueError(f"q must be at least 1, so that max(z, 0)^q has a slope; got {self.q}")
 
     def __call__(self, z: Tensor) -> Tensor:
-        return z.clamp(min=0) if self.q == 1 else z.clamp(min=0) ** self.q
+        return z.relu() if self.q == 1 else z.relu() ** self.q
 
     def slope(self, z: Tensor) -> Tensor:
         """The derivative."""
-        return (z > 0).to(z.dtype) if self.q == 1 else self.q * z.clamp(min=0) ** (self.q - 1)
+        return (z > 0).to(z.dtype) if self.q == 1 else self.q * z.relu() ** (self.q - 1)
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Softplus:
         return torch.sigmoid(z)
 
 
-relu = ReLUPower(1)
+relu = ReLUPower(1.0)
 relu_power = ReLUPower
 leaky_relu = LeakyReLU
 softplus = Softplus()
