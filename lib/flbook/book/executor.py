@@ -17,11 +17,10 @@ import time
 from contextlib import contextmanager
 from pathlib import Path
 
-from flbook.book import lectures, row, tidy
+from flbook.book import lectures, ledger, row, tidy
 from flbook.book.cost import cost
 
 CELL_SECONDS = 600
-_KEY_NUMBERS = ("key_number", "identity")
 
 # The last cell of a run, never stored: what the kernel alone knows.
 _PROBE = """
@@ -120,15 +119,9 @@ def run(path):
     changed = text != path.read_text(encoding="utf-8")
     if changed:
         _replace(path, text)
-    held = sum(record["holds"] is True for record in key_numbers(nb))
+    held = sum(record["holds"] is True for record in ledger.records(nb))
     said = f"{seconds:.0f} s, {probe['peak'] / 1e9:.1f} GB, {held} key numbers hold"
     return "\n".join([f"{said}, {'stored' if changed else 'unchanged'}", *(f"    {warning}" for warning in warnings)])
-
-
-def key_numbers(nb):
-    """The records of the key numbers in a notebook's outputs, in order."""
-    metadata = (out.get("metadata", {}).get("flbook", {}) for cell in nb["cells"] for out in cell.get("outputs", []))
-    return [record for record in metadata if record.get("kind") in _KEY_NUMBERS]
 
 
 def fallen(path, seed):
@@ -137,7 +130,7 @@ def fallen(path, seed):
         nb, _, _ = execute(path, seed=seed, allow_errors=True)
     except LectureError as error:
         return [("-", "-", str(error))], 0
-    records = [record for record in key_numbers(nb) if record["holds"] is not None]
+    records = [record for record in ledger.records(nb) if record["holds"] is not None]
     fell = [(r["name"], row.value(r), row.span(r["claim"])) for r in records if not r["holds"]]
     errors = [
         (f"cell {number}", error.ename, _plain(error.evalue))
@@ -192,10 +185,11 @@ def _run_all(chosen):
     failed = 0
     for name, path in chosen.items():
         try:
-            print(f"{name}: {run(path)}", flush=True)
+            print(f"{name}: ", end="", flush=True)
+            print(run(path), flush=True)
         except LectureError as error:
             failed += 1
-            print(f"{name}: not stored\n    {error}", file=sys.stderr, flush=True)
+            print(f"not stored\n    {error}", flush=True)
     return 1 if failed else 0
 
 

@@ -5,6 +5,7 @@ verdict has a colour of its own, and it says the same in words.
 """
 
 import math
+import re
 from html import escape
 from statistics import fmean, stdev
 
@@ -17,8 +18,8 @@ _BOX = (
 _BADGE = "background:{colour};color:#fff;border-radius:.3em;padding:.05em .5em;font-size:.9em;font-weight:600"
 _LINE = "display:flex;flex-wrap:wrap;align-items:baseline;gap:.1em .9em"
 _CODE = "color:inherit;background:none;border:0;padding:0;font-size:1em"
-_LABEL = "opacity:.75;flex:0 0 5.5em"
-_FACT = "flex:1 1 14em"
+_LABEL = "opacity:.75;flex:0 0 6em;white-space:nowrap"
+_FACT = "flex:1 1 9em"
 
 
 def decimals(tolerance):
@@ -107,9 +108,10 @@ def text(record):
 def html(record):
     """The row as self-contained HTML; it wraps on a phone, and reads as plain lines where styles are dropped."""
     colour = {None: SKIPPED, True: HOLDS, False: MISSES}[record["holds"]]
-    measured, against = map(escape, number(record))
+    measured, against = map(_typeset, number(record))
     body = "".join(
-        f'<div style="{_LINE}"><span style="{_LABEL}">{label}</span> <span style="{_FACT}">{escape(fact)}</span></div>'
+        f'<div style="{_LINE}"><span style="{_LABEL}">{label}</span> '
+        f'<span style="{_FACT}">{_typeset(fact)}</span></div>'
         for label, fact in facts(record)
     )
     return (
@@ -119,3 +121,8 @@ def html(record):
         f"<span>{against}</span></div>"
         f"{body}</div>"
     )
+
+
+def _typeset(fact):
+    """HTML of a fact: a minus sign where a number is negative, which the hyphen of the keyboard is not."""
+    return re.sub(r"(?<![\w.^(\-])-(?=\d)", "\N{MINUS SIGN}", escape(fact))
