@@ -14,7 +14,10 @@ def drop_thebe(app: Sphinx, page: str, template: str, context: dict, doctree) ->
 
 
 def one_search_field(app: Sphinx, config) -> None:
-    """Leave out the search field above the page: the sidebar has one. (Said here, because _config.yml would replace all options.)"""
+    """Leave out the search field above the page, since the sidebar has one.
+
+    Here and not in _config.yml, where it would replace all other options of the theme.
+    """
     config.html_theme_options = {**config.html_theme_options, "navbar_persistent": []}
 
 

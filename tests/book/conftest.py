@@ -1,4 +1,4 @@
-"""The book as the tests see it: its pages from _toc.yml, its stored notebooks, what was built, and a browser to open it in."""
+"""The book as the tests see it: its pages from _toc.yml, its stored notebooks, what was built, and a browser."""
 
 import json
 import os
@@ -62,7 +62,8 @@ class Page:
 def listed(entry: dict) -> list[str]:
     """Every page that a part of _toc.yml names, in order."""
     own = [entry[key] for key in ("root", "file") if key in entry]
-    return own + [name for key in ("parts", "chapters", "sections") for item in entry.get(key, ()) for name in listed(item)]
+    below = [item for key in ("parts", "chapters", "sections") for item in entry.get(key, ())]
+    return own + [name for item in below for name in listed(item)]
 
 
 PAGES = [Page(name) for name in listed(yaml.safe_load((ROOT / "_toc.yml").read_text()))]

@@ -1,7 +1,8 @@
-"""The built pages opened from the file system in Chromium, on a desk and on a phone: silent, complete, and to play with."""
+"""The built pages, opened from the file system in Chromium on a desk and on a phone: silent, complete, playable."""
 
 import pytest
 
+LOCAL = ("file:", "data:", "blob:")
 WIDTHS = {"desktop": 1280, "phone": 390}
 
 
@@ -14,7 +15,7 @@ def opened(request, browser, page):
     tab.on("console", lambda message: tab.complaints.append(message.text) if message.type == "error" else None)
     tab.on("pageerror", lambda error: tab.complaints.append(str(error)))
     tab.on("requestfailed", lambda sent: tab.complaints.append(f"could not load {sent.url}"))
-    tab.on("request", lambda sent: None if sent.url.startswith(("file:", "data:", "blob:")) else tab.asked.append(sent.url))
+    tab.on("request", lambda sent: None if sent.url.startswith(LOCAL) else tab.asked.append(sent.url))
     tab.goto(page.html.as_uri())
     tab.wait_for_function("() => !window.MathJax || !MathJax.startup || MathJax.startup.promise.then(() => true)")
     yield tab
@@ -49,7 +50,7 @@ def test_figures_stand_on_a_light_ground(browser, lecture, scheme):
 def test_its_slider_moves_the_figure(browser, lecture):
     tab = browser.new_page(viewport={"width": 390, "height": 900})
     tab.goto(lecture.html.as_uri())
-    figure = tab.locator(".cell_output figure:has(input[type=range])").first
+    figure = tab.locator(".cell_output .text_html:has(input[type=range])").first
     slider, picture = figure.locator("input[type=range]"), figure.locator("img")
     before = picture.get_attribute("src"), picture.get_attribute("alt")
     slider.focus()

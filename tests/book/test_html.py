@@ -1,10 +1,11 @@
-"""The built pages: nothing from another host, a name for every picture, glue that arrived, and a weight one can load."""
+"""The built pages: nothing from another host, a name for every picture, glue that arrived, a weight one can load."""
 
 import gzip
 import re
 from urllib.parse import unquote
 
 TAG = re.compile(r"<(script|link|img|iframe|source|video|audio|object|embed)\b([^>]*)>", re.I)
+LOADED_LINKS = {"stylesheet", "icon", "preload", "modulepreload"}
 BUDGET = 600_000  # bytes, compressed, beyond what all pages share
 
 
@@ -17,7 +18,7 @@ def loaded(html: str) -> list[str]:
     found = []
     for tag, text in TAG.findall(html):
         given = attributes(text)
-        if tag.lower() == "link" and not {"stylesheet", "icon", "preload", "modulepreload"} & set(given.get("rel", "").split()):
+        if tag.lower() == "link" and not LOADED_LINKS & set(given.get("rel", "").split()):
             continue
         found += [given[name] for name in ("src", "href", "data") if name in given]
     return found
