@@ -35,7 +35,8 @@ def per_member(scalar: float | Tensor, like: Tensor) -> float | Tensor:
     """A number, or one number a member (shape ``*E``), made ready to multiply `like` (shape ``*E ...``)."""
     if not isinstance(scalar, Tensor) or scalar.ndim == 0:
         return scalar
-    if scalar.ndim > like.ndim:
+    fits = all(size in (1, axis) for size, axis in zip(scalar.shape, like.shape, strict=False))
+    if scalar.ndim > like.ndim or not fits:
         raise ValueError(
             f"a scalar given for each member has the ensemble's shape: got {tuple(scalar.shape)} "
             f"for parameters of shape {tuple(like.shape)}"

@@ -1,0 +1,46 @@
+"""What importing costs: a reader of stored results never pays for torch."""
+
+import subprocess
+import sys
+
+import pytest
+
+import flbook
+
+CODE = """
+import sys, time
+start = time.perf_counter()
+import {modules}
+print(time.perf_counter() - start, *sorted({{"torch", "scipy.stats", "matplotlib"}} & set(sys.modules)))
+"""
+
+
+@pytest.mark.parametrize("modules, seconds", [("flbook, flbook.keynumbers", 0.5), ("flbook.plots, flbook.fits", 2.0)])
+def test_import_is_quick_and_loads_no_torch(modules, seconds):
+    took = []
+    for _ in range(4):  # the best of a few: a busy machine is no reason to fail
+        out = subprocess.run([sys.executable, "-c", CODE.format(modules=modules)], capture_output=True, text=True)
+        assert out.returncode == 0, out.stderr
+        time, *loaded = out.stdout.split()
+        assert "torch" not in loaded
+        took.append(float(time))
+        if min(took) < seconds:
+            break
+    assert min(took) < seconds, took
+
+
+def test_every_public_name_resolves():
+    for name in flbook.__all__:
+        assert getattr(flbook, name) is not None, name
+    assert set(flbook.__all__) <= set(dir(flbook))
+
+
+def test_submodules_resolve_without_an_import_statement():
+    code = "import flbook; flbook.data.signal_noise.SignalNoise(); flbook.dynamics.gram.Gram; flbook.rivals.lazy"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_an_unknown_name_is_one_sentence():
+    with pytest.raises(AttributeError, match="flbook has no name 'Resnet'; its public names are .*SignalNoise") as error:
+        flbook.Resnet  # noqa: B018
+    assert "\n" not in str(error.value)
