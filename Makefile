@@ -27,8 +27,9 @@ help:  ## list these commands
 
 book: $(BOOK)  ## render the pages into _build/html (a minute; executes nothing)
 	@.venv-book/bin/python -m flbook.book.ledger book/ledger.md
-	@echo 'Rendering the pages (about a minute) ...'
-	@.venv-book/bin/jupyter-book build . -W --keep-going --quiet
+	@echo 'Rendering the pages (less than a minute) ...'
+	@rm -rf _build && mkdir _build  # a second run would not repeat the warnings of the first
+	@.venv-book/bin/jupyter-book build . -W --keep-going --quiet > _build/log || { cat _build/log; exit 1; }
 	@date > _build/html/.built
 	@echo "The book is at $(CURDIR)/_build/html/index.html"
 
