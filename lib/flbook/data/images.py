@@ -1,8 +1,8 @@
 r"""Real images as the signal patch: an image that carries the label, beside a patch of pure noise.
 
-.. math:: x = [v, \xi], \qquad v = y\mu + u, \qquad \xi \sim N(0, \sigma_\xi^2 I)
+.. math:: x = [y\mu + u, \xi], \qquad \xi \sim N(0, \sigma_\xi^2 I)
 
-An image v of one of two classes, the mean image taken away, is half the difference of the class means, :math:`\mu`,
+An image of one of two classes, the mean image taken away, is half the difference of the class means, :math:`\mu`,
 signed by the label, plus what makes this image differ from its class, u. `flbook.data.signal_noise` is the case u = 0.
 
 Differs from Cao et al. (2022): the first patch varies within a class, and its distribution is not known.
@@ -39,20 +39,20 @@ class Images(NamedTuple):
 class ImageSample(NamedTuple):
     """Data of `ImageNoise`, the hidden truth beside what is observed."""
 
-    x: Float[Tensor, "*E n 2 d"]  # patches [v, xi], what a network sees
+    x: Float[Tensor, "*E n 2 d"]  # patches [y mu + u, xi], what a network sees
     observed: Float[Tensor, "*E n"]  # labels that training sees
     y: Float[Tensor, "*E n"]  # true labels
     mu: Float[Tensor, " d"]  # signal: half the difference of the class means
-    images: Float[Tensor, "*E n d"]  # image patches v
+    images: Float[Tensor, "*E n d"]  # image patches y mu + u
     xi: Float[Tensor, "*E n d"]  # noise patches
 
 
 class Moments(NamedTuple):
-    r"""How images differ from their class mean, :math:`u = v - y\mu`, with S the covariance of u, in units of mu."""
+    """How images differ from their class mean: the covariance S of u, in units of mu."""
 
-    along: float  # mu' S mu / |mu|^4
-    total: float  # tr S / |mu|^2
-    square: float  # tr S^2 / |mu|^4
+    along: float  # v_1 = mu' S mu / |mu|^4
+    total: float  # v_2 = tr S / |mu|^2
+    square: float  # v_3 = tr S^2 / |mu|^4
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,10 +84,11 @@ class ImageNoise:
 
     @cached_property
     def patches(self) -> Float[Tensor, "N d"]:
-        """All image patches v, in float64: flattened, the mean image taken away, scaled to the SNR."""
-        v = self.images.pixels.double().flatten(1)
-        v = v - v.mean(0)
-        return v * (self.snr * self.sigma_xi * math.sqrt(self.d) / half_difference(v, self.images.y).norm())
+        """All image patches, in float64: flattened, the mean image taken away, scaled to the SNR."""
+        centred = self.images.pixels.double().flatten(1)
+        centred = centred - centred.mean(0)
+        mu_norm = self.snr * self.sigma_xi * math.sqrt(self.d)
+        return centred * (mu_norm / half_difference(centred, self.images.y).norm())
 
     @property
     def mu(self) -> Float[Tensor, " d"]:
@@ -130,13 +131,13 @@ class ImageNoise:
         y = self.images.y[places].double()
         observed = y if unseen else flipped_labels(self.n, self.flip_prob, seed)[1]
         xi = self.sigma_xi * rng.normal((len(places), self.d), seed, "test noise" if unseen else "noise")
-        v = self.patches[places]
-        return ImageSample(torch.stack([v, xi], dim=-2), observed, y, self.mu, v, xi)
+        image = self.patches[places]
+        return ImageSample(torch.stack([image, xi], dim=-2), observed, y, self.mu, image, xi)
 
 
-def half_difference(v: Float[Tensor, "N d"], y: Float[Tensor, " N"]) -> Float[Tensor, " d"]:
+def half_difference(images: Float[Tensor, "N d"], y: Float[Tensor, " N"]) -> Float[Tensor, " d"]:
     """Half the difference of the class means."""
-    return (v[y > 0].mean(0) - v[y < 0].mean(0)) / 2
+    return (images[y > 0].mean(0) - images[y < 0].mean(0)) / 2
 
 
 def digits(classes: tuple[int, int] = (3, 8), enlarge: int = 1) -> Images:

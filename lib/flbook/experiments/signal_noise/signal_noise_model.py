@@ -203,41 +203,43 @@ def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
 def exact_averaging_error(n: int, mu_norm: float, d: int, flip_prob: float = 0.0, sigma_xi: float = 1.0) -> float:
     r"""Test error of the averaging classifier on one patch :math:`y\mu + \xi`, exactly, for any n, d and signal.
 
-    .. math:: \frac12 - \frac1\pi \int_0^{\pi/2} \frac{\cos^{d-1}\varphi}{\sin\varphi}\,
-              e^{-(\delta^2 + \kappa^2)\sin^2\varphi/2} \sin(\delta\kappa\sin\varphi\cos\varphi)\,d\varphi,
-              \quad \kappa = \frac{\|\mu\|}{\sigma_\xi},\ \delta = (1 - 2p)\sqrt n\,\kappa
+    .. math:: \frac12 - \frac1\pi \int_0^\infty \frac{1}{(1 + z^2)^{d/2}}\,
+              e^{-\frac{(g^2 + h^2) z^2}{2(1 + z^2)}} \sin\Big(\frac{g h z}{1 + z^2}\Big)\,\frac{dz}{z},
+              \quad g = \frac{\|\mu\|}{\sigma_\xi},\ h = (1 - 2p)\sqrt n\,g
 
-    Derived in the lecture: the output is a sum of d products of independent normal numbers, inverted by Gil-Pelaez.
+    With exactly pn flips. Derived in the lecture: the output is a sum of d products of independent normal numbers, its
+    characteristic function inverted by Gil-Pelaez. Integrated over the angle whose tangent is z.
     """
-    kappa = mu_norm / sigma_xi
-    delta = (1 - 2 * flip_prob) * np.sqrt(n) * kappa
+    g = mu_norm / sigma_xi
+    h = (1 - 2 * flip_prob) * np.sqrt(n) * g
     node, weight = np.polynomial.legendre.leggauss(2000)
-    phi = np.pi / 4 * (node + 1)
-    sin, cos = np.sin(phi), np.cos(phi)
-    decay = np.exp((d - 1) * np.log(cos) - (delta**2 + kappa**2) * sin**2 / 2)
-    return float(0.5 - (weight * decay * np.sin(delta * kappa * sin * cos) / sin).sum() / 4)
+    angle = np.pi / 4 * (node + 1)
+    sin, cos = np.sin(angle), np.cos(angle)
+    decay = np.exp((d - 1) * np.log(cos) - (g**2 + h**2) * sin**2 / 2)
+    return float(0.5 - (weight * decay * np.sin(g * h * sin * cos) / sin).sum() / 4)
 
 
 def averaging_error_on_images(n, snr, d, images: Moments):
     r"""Test error of the averaging classifier on images beside noise, :math:`\Phi(-1/\sqrt v)`, from moments alone.
 
-    .. math:: v = \frac1r + \frac1M\Big(1 + \frac{1 + 2b}{n}\Big) + a + \frac{a + c}n, \qquad
-              M = \|\mu\|^2/\sigma_\xi^2 = d\,\mathrm{SNR}^2, \quad r = n M^2 / d
+    .. math:: v = \frac1r + \frac{1 + (1 + 2v_2)/n}{d\,\mathrm{SNR}^2} + v_1 + \frac{v_1 + v_3}n, \qquad
+              r = n d\,\mathrm{SNR}^4
 
-    with (a, b, c) the moments of the images; without them this is `flbook.theory.averaging_error` up to terms of
-    relative order 1/n. Derived in the lecture.
+    with :math:`v_1, v_2, v_3` the moments of the images; without them this is `flbook.theory.averaging_error` up to
+    terms of relative order 1/n. Derived in the lecture.
     """
-    m, a, b, c = d * np.asarray(snr) ** 2, *images
-    v = d / (n * m**2) + (1 + (1 + 2 * b) / n) / m + a + (a + c) / n
+    v_1, v_2, v_3 = images
+    m = d * np.asarray(snr) ** 2
+    v = d / (n * m**2) + (1 + (1 + 2 * v_2) / n) / m + v_1 + (v_1 + v_3) / n
     return ndtr(-1 / np.sqrt(v))
 
 
 def averaging_noise_share(n, snr, images: Moments):
     r"""Share of the averaging classifier's training margin that rests on the noise patch.
 
-    .. math:: \frac{1}{1 + \mathrm{SNR}^2\,(n + b)}, \qquad b = \mathrm{tr}\,S / \|\mu\|^2
+    .. math:: \frac{1}{1 + \mathrm{SNR}^2\,(n + v_2)}, \qquad v_2 = \mathrm{tr}\,S / \|\mu\|^2
 
     On average: a sample meets its own noise patch, :math:`\|\xi_i\|^2 = \sigma_\xi^2 d`, its own image,
-    :math:`(1 + b)\|\mu\|^2`, and the n - 1 other images, :math:`\|\mu\|^2` each. Derived in the lecture.
+    :math:`(1 + v_2)\|\mu\|^2`, and the n - 1 other images, :math:`\|\mu\|^2` each. Derived in the lecture.
     """
     return 1 / (1 + np.asarray(snr) ** 2 * (n + images.total))
