@@ -87,8 +87,8 @@ define environment
 	@[ -n "$(PYTHON)" ] || { echo 'This needs Python 3.11, 3.12 or 3.13 (with venv); none was found.'; exit 1; }
 	@echo 'Making the environment $(@D) ($(2)) ...'
 	@[ -x $(@D)/bin/python ] || $(PYTHON) -m venv $(@D)
-	@$(@D)/bin/python -m pip install --quiet $(1)
-	@$(@D)/bin/python -m pip install --quiet --no-deps --no-build-isolation -e .
+	@$(@D)/bin/python -m pip install -qq $(1)
+	@$(@D)/bin/python -m pip install -qq --no-deps --no-build-isolation -e .
 	@touch $@
 endef
 
