@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import xarray as xr
+
 from flbook.rng import numpy_generator
 
 VERSION = 3
@@ -84,3 +85,19 @@ def grid_dependent(setting: Setting, device: str) -> xr.Dataset:
     """A measure whose values depend on the grid around them."""
     found = measure(setting, device)
     return found.assign(count=found["count"] + len(setting.d))
+
+
+def nothing(setting: Setting, device: str) -> None:
+    """A measure that forgets to return."""
+
+
+@dataclass(frozen=True)
+class Single:
+    """A setting without an axis."""
+
+    n: int = 4
+
+
+def single(setting: Single, device: str) -> xr.Dataset:
+    """One number."""
+    return xr.Dataset({"total": ((), setting.n + 1, {"long_name": "total", "units": "1"})})

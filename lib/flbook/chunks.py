@@ -1,10 +1,14 @@
-"""Chunks of a sweep: one smaller setting, measured by one worker, in one file that is there whole or not at all."""
+"""Chunks of a sweep: one smaller setting, measured by one worker, in one file that is there whole or not at all.
 
+The file is netCDF followed by the 32 bytes of its SHA-256, which readers of netCDF pass over.
+"""
+
+import hashlib
+import io
 import os
 import time
 import uuid
 from collections.abc import Callable
-from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,12 +32,14 @@ class Chunk(NamedTuple):
     fresh_seed: str
 
 
-@lru_cache
 def source_digest() -> str:
     """Digest of the source files of flbook that a measurement may run through."""
     files = sorted(file.relative_to(_PACKAGE) for file in _PACKAGE.rglob("*.py"))
     traced = [file for file in files if file.parts[0] not in _LOOK_ONLY]
     return settings.digest(*((file, (_PACKAGE / file).read_text()) for file in traced))
+
+
+SOURCE = source_digest()  # of the files as they are imported, should they be edited while this process lives
 
 
 def fresh_seed() -> str:
@@ -47,7 +53,7 @@ def work(chunk: Chunk) -> Path:
     Raises RuntimeError if the worker would compute other numbers than the caller, ValueError if `measure` returns no
     Dataset with the chunk's axes as dimensions and ``long_name`` and ``units`` on every variable.
     """
-    if (fresh_seed(), source_digest()) != (chunk.fresh_seed, chunk.source):
+    if (fresh_seed(), SOURCE) != (chunk.fresh_seed, chunk.source):
         raise RuntimeError(
             "the worker has another FLBOOK_SEED or another source of flbook than the caller; "
             "start the workers anew, in the caller's environment"
@@ -61,11 +67,11 @@ def work(chunk: Chunk) -> Path:
 
 def write(dataset: xr.Dataset, path: Path) -> None:
     """Write a netCDF file that appears under its name only when it is complete, also after a power cut."""
-    content = dataset.to_netcdf(engine="scipy")
+    content = bytes(dataset.to_netcdf(engine="scipy"))
     temporary = path.with_name(f"{path.stem}.{uuid.uuid4().hex[:8]}.tmp")
     try:
         with open(temporary, "xb") as file:
-            file.write(content)
+            file.write(content + hashlib.sha256(content).digest())
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
@@ -74,17 +80,18 @@ def write(dataset: xr.Dataset, path: Path) -> None:
 
 
 def read(chunk: Chunk) -> xr.Dataset | None:
-    """The chunk's numbers from its file, in memory; None if there is no file, or none that can be read whole."""
-    if not chunk.path.exists():
-        return None
+    """The chunk's numbers from its file, in memory; None if there is no file, or it is damaged."""
     try:
-        dataset = xr.load_dataset(chunk.path, engine="scipy").drop_encoding()
-        return _labelled(dataset, chunk) if "seconds" in dataset.attrs else None
-    except Exception:  # a damaged file may raise anything; the chunk is then measured again
+        file = chunk.path.read_bytes()
+    except OSError:
         return None
+    content, checksum = file[:-32], file[-32:]
+    if hashlib.sha256(content).digest() != checksum:
+        return None
+    return _labelled(xr.load_dataset(io.BytesIO(content), engine="scipy").drop_encoding(), chunk)
 
 
-def _labelled(dataset: xr.Dataset, chunk: Chunk) -> xr.Dataset:
+def _labelled(dataset: object, chunk: Chunk) -> xr.Dataset:
     """The Dataset with the chunk's axis values as coordinates, once it is as a measurement has to be."""
     name = f"{chunk.measure.__module__}.{chunk.measure.__qualname__}"
     if not isinstance(dataset, xr.Dataset):

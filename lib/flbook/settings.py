@@ -114,7 +114,8 @@ def find(name: str) -> ModuleType:
         return importlib.import_module("flbook.experiments." + hits[0].replace("/", "."))
     if hits:
         raise ValueError(f"the name {name!r} is not unique: it may be {' or '.join(hits)}")
-    short = {full.rpartition("/")[2]: full for full in known}
-    near = difflib.get_close_matches(str(name).rpartition("/")[2], short, n=3, cutoff=0.4)
-    hint = f"the nearest: {', '.join(short[one] for one in near)}" if near else f"there are {', '.join(known)}"
+    short = [full.rpartition("/")[2] for full in known]
+    close = difflib.get_close_matches(str(name).rpartition("/")[2], short, n=3, cutoff=0.4)
+    near = [full for full, last in zip(known, short, strict=True) if last in close]
+    hint = f"the nearest: {', '.join(near)}" if near else f"there are {', '.join(known)}"
     raise ValueError(f"no experiment is called {name!r}; {hint}")

@@ -24,8 +24,8 @@ from pathlib import Path
 import xarray as xr
 from tqdm import tqdm
 
-from flbook import settings
-from flbook.chunks import Chunk, fresh_seed, read, source_digest, work
+from flbook import chunks, settings
+from flbook.chunks import Chunk, fresh_seed, read, work
 
 _PACKAGE = Path(__file__).parent
 
@@ -68,11 +68,11 @@ def sweep(
     pieces = cut({name: len(values) for name, values in axes.items()}, split, cell_bytes, memory)
     _check_place(device, executor)
     folder = _folder(cache)
-    chunks = [_chunk(measure, part, about, str(device), folder) for part in _parts(setting, axes, pieces)]
-    done = {chunk.path: read(chunk) for chunk in chunks}
-    todo = [chunk for chunk in chunks if done[chunk.path] is None]
+    every = [_chunk(measure, part, about, str(device), folder) for part in _parts(setting, axes, pieces)]
+    done = {chunk.path: read(chunk) for chunk in every}
+    todo = [chunk for chunk in every if done[chunk.path] is None]
     hidden = None if progress is None else not progress
-    with tqdm(total=len(chunks), initial=len(chunks) - len(todo), disable=hidden, desc=about["experiment"]) as bar:
+    with tqdm(total=len(every), initial=len(every) - len(todo), disable=hidden, desc=about["experiment"]) as bar:
         for _ in map(work, todo) if executor is None else _handed_out(executor, todo):
             bar.update()
     done |= {chunk.path: _finished(chunk) for chunk in todo}
@@ -121,7 +121,7 @@ def _about(measure: Callable, setting: object, device: object) -> dict[str, obje
         "version": getattr(module, "VERSION", 0),
         "setting": settings.to_json(setting),
         "scale": settings.scale_of(setting),
-        "source": source_digest(),
+        "source": chunks.SOURCE,
         "commit": _commit(),
         "device": str(device).partition(":")[0],
         "fresh_seed": fresh_seed(),
@@ -179,16 +179,16 @@ def _chunk(measure: Callable, part: object, about: dict, device: str, folder: Pa
     return Chunk(measure, part, device, folder / name, about["source"], about["fresh_seed"])
 
 
-def _handed_out(executor: object, chunks: list[Chunk]) -> Iterator:
+def _handed_out(executor: object, todo: list[Chunk]) -> Iterator:
     """Results as they come, in order; if one fails, the chunks that have not started are called off."""
     jobs = []
     try:
-        jobs = [executor.submit(work, chunk) for chunk in chunks]
+        jobs = [executor.submit(work, chunk) for chunk in todo]
         yield from (job.result() for job in jobs)
     except BrokenExecutor:
-        kept = sum(chunk.path.exists() for chunk in chunks)
+        kept = sum(chunk.path.exists() for chunk in todo)
         raise RuntimeError(
-            f"a worker process was killed (out of memory?): {kept} of the {len(chunks)} chunks handed out are kept; "
+            f"a worker process was killed (out of memory?): {kept} of the {len(todo)} chunks handed out are kept; "
             "make a new pool and call again, and the sweep resumes there"
         ) from None
     except BaseException:

@@ -121,8 +121,9 @@ def averaged(da: xr.DataArray, over: str, *dims: str) -> xr.DataArray:
 def direct_labels(ax: plt.Axes, ends: list[tuple[float, str, str]], gap: float = 0.085) -> None:
     """Write (height in data units, text, colour) to the right of the axes, pushed apart where they would overlap."""
     to_axes = ax.transData + ax.transAxes.inverted()
-    x = ax.get_xlim()[1]
-    spots = sorted((float(to_axes.transform((x, y))[1]), text, colour) for y, text, colour in ends)
+    x, (low, high) = ax.get_xlim()[1], ax.get_ylim()
+    inside = [(min(max(y, low), high), text, colour) for y, text, colour in ends]  # a zero on a logarithmic axis
+    spots = sorted((float(to_axes.transform((x, y))[1]), text, colour) for y, text, colour in inside)
     heights: list[float] = []
     for height, _, _ in spots:
         heights.append(max(height, heights[-1] + gap) if heights else height)
