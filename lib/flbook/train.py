@@ -32,6 +32,11 @@ class Training:
                              f"{tuple(observed.shape)}")
         like = next(model.parameters())
         self.model, self.x, self.observed, self.loss = model, x.to(like), observed.to(like), loss
+        self.ensemble = self.predict(self.start(), self.x[(0,) * (x.ndim - 3)]).shape[:-1]
+        for name, given in (("x", x.shape[:-3]), ("observed", observed.shape[:-1])):
+            if not _fits(given, self.ensemble):
+                raise ValueError(f"the model's parameters carry the ensemble axes, of shape {tuple(self.ensemble)}; "
+                                 f"those of {name}, of shape {tuple(given)}, do not fit them")
 
     def start(self) -> Params:
         """The parameters before training."""
@@ -54,8 +59,13 @@ class Training:
 
     def norm(self, direction: Params) -> Tensor:
         """Euclidean length of a direction in parameter space, shape ``*E``."""
-        members = max(self.observed.ndim - 1, self.x.ndim - 3, self.predict(self.start()).ndim - 1)
-        return sum(p.flatten(members).square().sum(-1) for p in direction.values()).sqrt()
+        return sum(p.square().reshape(*self.ensemble, -1).sum(-1) for p in direction.values()).sqrt()
+
+
+def _fits(shape: Sequence[int], ensemble: Sequence[int]) -> bool:
+    """Does a shape broadcast to that of the ensemble, without adding to it?"""
+    pairs = zip(reversed(shape), reversed(ensemble), strict=False)
+    return len(shape) <= len(ensemble) and all(size in (1, axis) for size, axis in pairs)
 
 
 def log_steps(steps: int, points: int = 40) -> list[int]:
@@ -89,12 +99,16 @@ def fit(
     """
     if steps < 0:
         raise ValueError(f"steps must be 0 or more; got {steps}")
-    at = (log_steps(steps) if at is None else sorted({int(s) for s in at if s <= steps})) if record else []
+    at = log_steps(steps) if at is None else sorted({int(s) for s in at if 0 <= s <= steps})
+    if record and not at:
+        raise ValueError(f"at must name at least one step from 0 to {steps}, to record {record[0].name}")
     params = problem.start()
+    for quantity in record:
+        _check_axes(quantity, quantity.of(params), ensemble)
     state = optimizer.start(params)
     seen: list[list[Tensor]] = []
     for step in range(steps + 1):
-        if step in at:
+        if record and step in at:
             seen.append([quantity.of(params) for quantity in record])
         if step < steps:
             params, state = optimizer.step(problem, params, state)
@@ -102,14 +116,17 @@ def fit(
     return Fit(params, _dataset(record, columns, at, ensemble))
 
 
+def _check_axes(quantity: Quantity, value: Tensor, ensemble: Sequence[str]) -> None:
+    """Refuse a quantity whose axes are not all named, before the training that it would come out of."""
+    if value.ndim != len(ensemble) + len(quantity.dims):
+        raise ValueError(f"{quantity.name} has shape {tuple(value.shape)}, but its axes are named "
+                         f"{(*ensemble, *quantity.dims)}; name the ensemble axes with ensemble=(...)")
+
+
 def _dataset(record, columns, at, ensemble) -> xr.Dataset:
     variables = {}
     for quantity, values in zip(record, columns, strict=True):
-        dims = ("step", *ensemble, *quantity.dims)
-        if len(dims) != values.ndim:
-            raise ValueError(f"{quantity.name} has shape {values.shape[1:]}, but its axes are named {dims[1:]}; "
-                             "name the ensemble axes with ensemble=(...)")
-        variables[quantity.name] = (dims, values, {"long_name": quantity.long_name or quantity.name.replace("_", " "),
-                                                   "units": quantity.units})
+        named = {"long_name": quantity.long_name or quantity.name.replace("_", " "), "units": quantity.units}
+        variables[quantity.name] = (("step", *ensemble, *quantity.dims), values, named)
     step = ("step", list(at), {"long_name": "step t", "units": "1"})
     return xr.Dataset(variables, coords={"step": step} if variables else {})

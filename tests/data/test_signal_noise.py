@@ -17,7 +17,7 @@ def test_a_sample_by_hand():
     assert sample.mu.tolist() == [2, 0, 0]
     assert sample.y.tolist() == [1, -1, 1, -1] and sample.observed.tolist() == [-1, -1, 1, -1]
     assert sample.x.shape == (4, 2, 3) and sample.x.dtype == torch.float64
-    assert sample.x[:, 0].tolist() == [[2, 0, 0], [-2, 0, 0], [2, 0, 0], [-2, 0, 0]], "the signal carries the TRUE label"
+    assert sample.x[:, 0].tolist() == [[2, 0, 0], [-2, 0, 0], [2, 0, 0], [-2, 0, 0]], "the signal has the true label"
     assert torch.equal(sample.x[:, 1], sample.xi)
     assert data.snr == pytest.approx(2 / (0.5 * math.sqrt(3)))
 

@@ -72,11 +72,11 @@ class FrozenCNN(nn.Module):
         self.size = self.features(x).square().mean((-2, -1), keepdim=True).sqrt()  # so that any sigma_0 gives one rule
         self.a = nn.Parameter(cnn.scale * signs(self.w.shape[-2], self.w).expand(self.w.shape[:-1]).clone())
 
-    def features(self, x: Float[Tensor, "*E n P d"]) -> Float[Tensor, "*E n k"]:
+    def features(self, x: Float[Tensor, "*#E n P d"]) -> Float[Tensor, "*E n k"]:
         """Responses of the filters, summed over patches."""
         return self.activation(torch.einsum("...npd,...kd->...npk", x, self.w)).sum(-2) / self.size
 
-    def forward(self, x: Float[Tensor, "*E n P d"]) -> Float[Tensor, "*E n"]:
+    def forward(self, x: Float[Tensor, "*#E n P d"]) -> Float[Tensor, "*E n"]:
         """Outputs for n samples."""
         return torch.einsum("...nk,...k->...n", self.features(x), self.a)
 
