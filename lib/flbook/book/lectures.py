@@ -20,7 +20,9 @@ def root(start="."):
 def listed(folder):
     """Names of the lectures, as ``"signal_noise/decomposition"``, and their notebooks, in the order of the book."""
     contents = (folder / "_toc.yml").read_text(encoding="utf-8")
-    pages = re.findall(r"^\s*(?:-\s+)?(?:file|root):\s*['\"]?([^'\"#\n]+?)['\"]?\s*$", contents, flags=re.MULTILINE)
+    pages = re.findall(
+        r"^\s*(?:-\s+)?(?:file|root):\s*['\"]?([^'\"#\n]+?)['\"]?\s*(?:#.*)?$", contents, flags=re.MULTILINE
+    )
     notebooks = [folder / f"{page.removesuffix('.ipynb')}.ipynb" for page in pages]
     return {
         notebook.relative_to(folder / "book").with_suffix("").as_posix(): notebook

@@ -37,46 +37,46 @@ def open(name: str) -> xr.Dataset:
     if not path.is_file():
         raise ValueError(f"there is no stored result of {stem!r}; {again}.")
     try:
-        raw = _load(path.read_bytes())
-        whole = raw.attrs.pop("sha256", None) == _digest(raw)
+        dataset = _load(path.read_bytes())
+        whole = dataset.attrs.pop("sha256", None) == _digest(dataset)
     except Exception:  # netCDF has no checksum: what a truncated file raises depends on where it was cut
         whole = False
     if not whole:
         raise ValueError(f"the stored result {path.name} is truncated or altered; {again} anew.")
-    if raw.attrs.get("version") != experiment.VERSION:
-        found = raw.attrs.get("version")
+    if dataset.attrs.get("version") != experiment.VERSION:
+        found = dataset.attrs.get("version")
         raise ValueError(
             f"the stored result {path.name} is of version {found}, not {experiment.VERSION}; {again} anew."
         )
-    if raw.attrs.get("setting") != settings.to_json(experiment.Setting.paper()):
+    if dataset.attrs.get("setting") != settings.to_json(experiment.Setting.paper()):
         raise ValueError(f"the stored result {path.name} is of another setting than Setting.paper(); {again} anew.")
-    return xr.decode_cf(raw)
+    return dataset
 
 
 def save(dataset: xr.Dataset, path: str | os.PathLike) -> None:
     """Write a Dataset to a netCDF file with a digest of its contents; an interruption leaves no half-written file."""
     path = Path(path)
-    raw = _load(dataset.to_netcdf(engine="scipy"))
-    raw.attrs["sha256"] = _digest(raw)
+    dataset = _load(bytes(dataset.to_netcdf(engine="scipy")))  # as it will be read: packed numbers are rounded
     partial = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        partial.write_bytes(raw.to_netcdf(engine="scipy"))
+        partial.write_bytes(dataset.assign_attrs(sha256=_digest(dataset)).to_netcdf(engine="scipy"))
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)
 
 
 def _load(content: bytes) -> xr.Dataset:
-    """The variables as they lie in the file: packed, so that reading and writing them again changes no bit."""
-    with xr.open_dataset(io.BytesIO(content), engine="scipy", decode_cf=False) as raw:
-        return raw.load()
+    with xr.open_dataset(io.BytesIO(content), engine="scipy") as dataset:
+        return dataset.load()
 
 
-def _digest(raw: xr.Dataset) -> str:
-    """SHA-256 of every variable's name, dimensions, attributes and numbers."""
+def _digest(dataset: xr.Dataset) -> str:
+    """SHA-256 of every variable: name, dimensions, attributes and values."""
     digest = hashlib.sha256()
-    for name, variable in sorted(raw.variables.items()):
-        values = variable.values.astype(variable.dtype.newbyteorder("<"))
+    for name, variable in sorted(dataset.variables.items()):
         attrs = sorted((key, str(value)) for key, value in variable.attrs.items())
-        digest.update(repr((name, variable.dims, values.shape, values.dtype.str, attrs)).encode() + values.tobytes())
+        values = variable.values
+        plain = values.dtype.kind in "iufb"
+        content = values.astype(values.dtype.newbyteorder("<")).tobytes() if plain else repr(values.tolist()).encode()
+        digest.update(repr((name, variable.dims, values.shape, attrs)).encode() + content)
     return digest.hexdigest()
