@@ -86,7 +86,7 @@ address:  ## change the repository's address everywhere: make address URL=https:
 define environment
 	@[ -n "$(PYTHON)" ] || { echo 'This needs Python 3.11, 3.12 or 3.13 (with venv); none was found.'; exit 1; }
 	@echo 'Making the environment $(@D) ($(2)) ...'
-	@[ -x $(@D)/bin/python ] || $(PYTHON) -m venv $(@D)
+	@[ -x $(@D)/bin/pip ] || $(PYTHON) -m venv $(@D)
 	@$(@D)/bin/python -m pip install -qq $(1)
 	@$(@D)/bin/python -m pip install -qq --no-deps --no-build-isolation -e .
 	@touch $@
