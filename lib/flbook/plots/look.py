@@ -59,12 +59,12 @@ def canvas(ax: plt.Axes | None) -> plt.Axes:
 def label(da: xr.DataArray) -> str:
     """Axis label of a variable or coordinate: its ``long_name`` and, unless it is a pure number, its ``units``."""
     name, units = str(da.attrs.get("long_name") or da.name or ""), str(da.attrs.get("units", "1"))
-    lines = [""]
+    lines: list[str] = []
     for word in re.findall(r"(?:\$[^$]*\$|[^\s$])+", name if units in ("1", "") else f"{name} [{units}]"):
-        if len(lines[-1]) + len(word) > _LINE:
-            lines.append("")
-        lines[-1] += f"{word} "
-    return "\n".join(line.strip() for line in lines if line)
+        longer = " ".join([*lines[-1:], word])
+        seen = re.sub(r"\\[a-zA-Z]+|\\.", "x", longer).replace("$", "")  # a command of mathtext is one sign
+        lines[-1:] = [longer] if lines and len(seen) <= _LINE else [*lines[-1:], word]
+    return "\n".join(lines)
 
 
 def _plain(tick: float, _: int) -> str:
@@ -79,7 +79,8 @@ def geometric(values: np.ndarray) -> bool:
     """Are these values rather spaced by a factor than by a step?"""
     if len(values) < 3 or not (values > 0).all():
         return False
-    return np.ptp(np.diff(np.log(values))) * np.ptp(values) < np.ptp(np.diff(values)) * np.ptp(np.log(values))
+    steps, factors = np.ptp(np.diff(values)) / np.ptp(values), np.ptp(np.diff(np.log(values))) / np.ptp(np.log(values))
+    return bool(factors < steps)
 
 
 def log_ticks(ax: plt.Axes) -> None:
