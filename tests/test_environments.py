@@ -37,6 +37,10 @@ def test_rendering_needs_no_torch():
     assert not {"torch", "numpy", "scipy"} & locked("requirements-book.lock").keys()
 
 
+def test_readme_names_the_locked_torch():
+    assert f"torch=={locked('requirements.lock')['torch']}" in (ROOT / "README.md").read_text()
+
+
 def test_conda_environment_equals_the_project():
     listed = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
     pip = [item for item in listed if isinstance(item, dict)]

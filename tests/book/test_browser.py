@@ -32,6 +32,20 @@ def test_it_opens_in_silence(opened):
     assert sideways <= 0, "the page scrolls sideways"
 
 
+def test_the_front_door_leads_to_the_book(browser, pages, built):
+    tab = browser.new_page()
+    tab.goto((built / "index.html").as_uri())
+    tab.wait_for_url(f"**/{pages[0].name}.html", timeout=5000)
+    tab.close()
+
+
+def test_search_works_without_a_server(browser, built):
+    tab = browser.new_page()
+    tab.goto((built / "search.html").as_uri() + "?q=noise")
+    tab.locator("#search-results li a").first.wait_for(timeout=5000)
+    tab.close()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_figures_stand_on_a_light_ground(browser, lecture, scheme):
     tab = browser.new_page(color_scheme=scheme)
