@@ -55,7 +55,7 @@ seeds: $(DEV)  ## run lectures with fresh seeds and print the claims that fall [
 	@$(EMPTY_CACHE); .venv/bin/python -m flbook.book.executor seeds "$(SEEDS)" $(LECTURES)
 
 paper: $(DEV)  ## run every experiment at the papers' scale into lib/flbook/results (minutes to hours)
-	@set -e; for name in $$(.venv/bin/python -m flbook list | awk '{print $$1}'); do \
+	@set -e; for name in $$(.venv/bin/python -m flbook list --scale paper | awk '{print $$1}'); do \
 		.venv/bin/python -m flbook run $$name --scale paper --out lib/flbook/results/$${name##*/}.nc; \
 	done
 

@@ -127,8 +127,11 @@ def browser(built):
     path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if not path:
         missing("no chromium on the PATH (on Debian: apt-get install chromium)")
-    playwright = pytest.importorskip("playwright.sync_api")
-    with playwright.sync_playwright() as driver:
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        missing("playwright is not installed here: run `make test`")
+    with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=path, args=CHROMIUM)
         yield browser
         browser.close()
