@@ -52,7 +52,10 @@ def execute(path, *, seed="", allow_errors=False):
     from nbclient import NotebookClient
     from nbclient.exceptions import CellControlSignal, CellExecutionError, DeadKernelError
 
-    nb = nbformat.read(path, as_version=4)
+    try:
+        nb = nbformat.read(path, as_version=4)
+    except ValueError:
+        raise LectureError(f"{path.parent.name}/{path.name} is not a notebook: it holds no JSON.") from None
     nb.cells.append(nbformat.v4.new_code_cell(_PROBE))
     at = [0]
     with tempfile.TemporaryDirectory(prefix="flbook-") as cache, one_core():
@@ -133,7 +136,7 @@ def fallen(path, seed):
     records = [record for record in ledger.records(nb) if record["holds"] is not None]
     fell = [(r["name"], row.value(r), row.span(r["claim"])) for r in records if not r["holds"]]
     errors = [
-        (f"cell {number}", error.ename, _plain(error.evalue))
+        (f"cell {number}", "-", f"{error.ename}: {_plain(error.evalue)}")
         for number, cell in enumerate(nb.cells, start=1)
         for error in cell.get("outputs", [])
         if error.output_type == "error" and "raises-exception" not in cell.metadata.get("tags", [])

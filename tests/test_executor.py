@@ -1,0 +1,212 @@
+"""The executor: an unchanged lecture gives an unchanged file, and one whose number misses is not stored."""
+
+import json
+import os
+
+import nbformat
+import pytest
+
+from flbook.book import executor, lectures, tidy
+from flbook.book.cost import cost
+
+NUMBER = """
+import os
+from flbook.keynumbers import key_number
+value = float(os.environ.get("FLBOOK_SEED", "0.25"))
+key_number("one.value", value, book=0.25, tol=0.01, claim=(0, 2), why="w", excludes={"rival": 3.0}, source="here")
+"""
+PLOT = """
+from IPython.display import display
+import base64, matplotlib.pyplot as plt, io
+figure, axes = plt.subplots(figsize=(1, 1))
+figure.savefig(file := io.BytesIO(), format="png")
+plt.close(figure)
+png = base64.b64encode(file.getvalue()).decode()
+display({"image/png": png, "text/plain": "x"}, raw=True, metadata={"image/png": {"alt": "An empty\\n frame"}})
+"""
+NOISE = """
+import sys, time, warnings
+print("a"); print("b"); print("42 %", file=sys.stderr); warnings.warn("careful"); time.sleep(0.01); print("c")
+object()
+"""
+WIDGET = "import ipywidgets\nipywidgets.interact(lambda x: print(x), x=(0, 3));"
+CHANCE = """
+import uuid
+class Page:
+    def _repr_html_(self): return f"<a id='{uuid.uuid4()}'></a>"
+Page()
+"""
+STATE = """
+import os
+cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "FLBOOK_STRICT", "FLBOOK_SEED", "MPLBACKEND")
+print(cores, *(os.environ.get(n) for n in names), os.listdir(os.environ["FLBOOK_CACHE"]), os.path.basename(os.getcwd()))
+"""
+
+
+@pytest.fixture
+def book(tmp_path, monkeypatch):
+    """A book in the working directory; returns a function that writes a lecture from its cells."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "_toc.yml").write_text("format: jb-book\nroot: book/index\nchapters:\n")
+
+    def write(name, *cells, tags=()):
+        path = tmp_path / "book" / f"{name}.ipynb"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        first = nbformat.v4.new_markdown_cell("# Title\n\n**Cost.** unknown\n\nText.")
+        code = [nbformat.v4.new_code_cell(cell.strip(), metadata={"tags": list(tags)}) for cell in cells]
+        notebook = nbformat.v4.new_notebook(cells=[first, *code])
+        notebook.metadata.update(kernelspec={"name": "mine", "display_name": "Mine"}, widgets={"x": 1}, title="kept")
+        for cell in notebook.cells:
+            cell.metadata["execution"] = {"iopub.execute_input": "2026-01-01"}
+        path.write_text(nbformat.writes(notebook))
+        with (tmp_path / "_toc.yml").open("a") as contents:
+            contents.write(f"  - file: book/{name}\n")
+        return path
+
+    return write
+
+
+def read(path):
+    notebook = json.loads(path.read_text())
+    return notebook, [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+
+
+def joined(output):
+    return "".join(output["text"] if "text" in output else output["data"]["text/plain"])
+
+
+def test_run_stores_what_is_the_same_every_time(book, capsys, monkeypatch):
+    monkeypatch.setenv("FLBOOK_SEED", "7")  # what happens to be set outside does not matter
+    path = book("one/first", NUMBER, PLOT, NOISE, WIDGET, CHANCE, STATE)
+    assert executor.main(["run"]) == 0
+    out = capsys.readouterr().out
+    assert "one/first: " in out and "1 key numbers hold, stored" in out and "UserWarning: careful" in out
+
+    notebook, (number, plot, noise, widget, chance, state) = read(path)
+    assert [cell["execution_count"] for cell in notebook["cells"][1:]] == [1, 2, 3, 4, 5, 6]
+    assert not [cell for cell in notebook["cells"] if "execution" in cell["metadata"]]
+    metadata = notebook["metadata"]
+    assert metadata["kernelspec"] == tidy.KERNEL["kernelspec"] and "widgets" not in metadata
+    assert metadata["language_info"] == tidy.KERNEL["language_info"] and metadata["title"] == "kept"
+    assert set(metadata["flbook"]["versions"]) >= {"python", "numpy", "matplotlib"}
+    assert metadata["flbook"]["device"] == "cpu"
+
+    assert number["outputs"][0]["metadata"]["flbook"]["value"] == 0.25
+    assert plot["metadata"]["mystnb"] == {"image": {"alt": "An empty frame"}}
+    assert [joined(output) for output in noise["outputs"]] == ["a\nb\nc\n", "<object at 0x0>"]
+    assert widget["outputs"] == []
+    assert chance["outputs"][0]["data"]["text/html"] == ["<a id='00000000-0000-4000-8000-000000000001'></a>"]
+    assert joined(state["outputs"][0]) == "1 1 1 1 None module://matplotlib_inline.backend_inline [] one\n"
+    assert notebook["cells"][0]["source"][2].startswith("**Cost.** 5 s and 0.")
+
+    before = path.read_bytes()
+    os.utime(path, (1, 1))
+    assert executor.main(["run", "first"]) == 0
+    assert "unchanged" in capsys.readouterr().out
+    assert path.read_bytes() == before and path.stat().st_mtime == 1
+    assert [entry.name for entry in path.parent.iterdir()] == [path.name]
+
+
+def test_a_miss_is_named_and_not_stored(book, capsys):
+    missing = book("one/first", "x = 1", NUMBER.replace('0.25"', '0.35"'), "y = 2")
+    broken = book("one/second", "1 / 0")
+    fine = book("two/third", NUMBER)
+    before = missing.read_bytes(), broken.read_bytes(), fine.read_bytes()
+    assert executor.main(["run"]) == 1
+    out = capsys.readouterr().out
+    assert (
+        "one/first: not stored" in out and "first.ipynb, cell 3 (import os): KeyNumberMiss: key number one.value" in out
+    )
+    assert "second.ipynb, cell 2 (1 / 0): ZeroDivisionError" in out
+    assert "two/third: " in out and "stored" in out.splitlines()[-1]
+    assert (missing.read_bytes(), broken.read_bytes()) == before[:2] and fine.read_bytes() != before[2]
+    assert executor.main(["run", "frist"]) == 2
+    assert "near it: one/first" in capsys.readouterr().err
+
+
+def test_a_dead_kernel_is_named(book, capsys):
+    path = book("one/first", "x = 1", "import os; os._exit(1)")
+    before = path.read_bytes()
+    assert executor.main(["run"]) == 1
+    assert "cell 3 (import os; os._exit(1)): the kernel died" in capsys.readouterr().out
+    assert path.read_bytes() == before
+
+
+def test_a_file_that_is_no_notebook_is_named(book, capsys):
+    book("one/first", "x = 1").write_text("not json")
+    assert executor.main(["run"]) == 1
+    assert "one/first.ipynb is not a notebook" in capsys.readouterr().out
+
+
+def test_two_pictures_in_a_cell_are_refused(book, capsys):
+    book("one/first", PLOT + PLOT.replace("An empty", "Another"))
+    assert executor.main(["run"]) == 1
+    assert "cell 2 shows 2 pictures" in capsys.readouterr().out
+
+
+def test_a_cell_that_is_meant_to_raise_keeps_one_line(book):
+    path = book("one/first", "1 / 0", tags=["raises-exception"])
+    assert executor.main(["run"]) == 0
+    (output,) = read(path)[1][0]["outputs"]
+    assert output["traceback"] == ["ZeroDivisionError: division by zero"]
+
+
+def test_seeds_print_what_fell_and_store_nothing(book, capsys):
+    more = NUMBER.replace("one.value", "one.other").replace("value,", "3 - value,").replace("(0, 2)", "(None, 2.9)")
+    path = book("one/first", NUMBER, more.replace("book=0.25", "book=2.75").replace("3.0", "4.0"))
+    before = path.read_bytes()
+    assert executor.main(["seeds", "1 0.5"]) == 0  # the book's value is another, which does not count
+    out = capsys.readouterr().out.splitlines()
+    assert out[-2:] == ["4 claims compared in 1 lectures under seeds 1, 0.5", "no claim fell"]
+    assert executor.main(["seeds", "0.05 1 2.5", "first"]) == 1
+    out = capsys.readouterr().out.splitlines()
+    assert [line.split() for line in out[1:3]] == [
+        ["0.05", "one/first", "one.other", "2.950", "at", "most", "2.9"],
+        ["2.5", "one/first", "one.value", "2.500", "0", "to", "2"],
+    ]
+    assert out[3:] == ["6 claims compared in 1 lectures under seeds 0.05, 1, 2.5", "2 claims fell"]
+    assert path.read_bytes() == before
+
+
+def test_seeds_count_an_error_and_skip_what_is_stored(book, capsys):
+    rival = NUMBER.replace('excludes={"rival": 3.0}', 'excludes={"rival": 1 + value}')
+    book("one/first", rival, "1 / 0")
+    stored = "import xarray\nresult = xarray.Dataset(attrs=dict(scale='paper', device='cuda', fresh_seed=''))"
+    book("one/second", stored + NUMBER.replace("source=", "result=result, source="))
+    assert executor.main(["seeds", "0.5"]) == 1
+    out = capsys.readouterr().out
+    assert "cell 2" in out and "admits the rival 'rival' = 1.5" in out and "ZeroDivisionError" not in out
+    assert out.splitlines()[-2:] == ["0 claims compared in 2 lectures under seeds 0.5", "1 claim fell"]
+    assert executor.main(["seeds", "2.5", "second"]) == 0
+
+
+@pytest.mark.parametrize(
+    "line, seconds, peak, new",
+    [
+        ("**Cost.** 20 s and 0.6 GB on one core.", 16.0, 0.55e9, None),
+        ("**Cost.** 20 s and 0.6 GB on one core.", 24.9, 0.74e9, None),  # within a quarter
+        ("**Cost.** 20 s and 0.6 GB on one core.", 25.1, 0.55e9, "**Cost.** 30 s and 0.6 GB on one core."),
+        ("**Cost.** 20 s and 0.6 GB on one core.", 16.0, 0.76e9, "**Cost.** 20 s and 0.8 GB on one core."),
+        (
+            "**Cost.** 20 s and 0.6 GB on one core. Less on two.",
+            9.0,
+            0.6e9,
+            "**Cost.** 10 s and 0.6 GB on one core. Less on two.",
+        ),
+        ("**Cost.** 10 s and 0.4 GB on one core.", 5.5, 0.4e9, None),  # would be 10 s again
+        ("**Cost.** soon", 1.0, 0.21e9, "**Cost.** 5 s and 0.3 GB on one core."),
+        ("The **Cost.** of it", 1.0, 0.2e9, None),
+    ],
+)
+def test_the_cost_line_moves_by_more_than_a_quarter(line, seconds, peak, new):
+    text = "# Title\n\n{}\n\nMore."
+    assert cost(text.format(line), seconds, peak) == text.format(new or line)
+
+
+def test_the_table_of_contents_is_read(book, tmp_path):
+    book("one/first", "x = 1")
+    assert list(lectures.listed(tmp_path)) == ["one/first"]
+    (tmp_path / "_toc.yml").unlink()
+    with pytest.raises(ValueError, match="no _toc.yml"):
+        lectures.root(tmp_path)
