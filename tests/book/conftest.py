@@ -121,9 +121,9 @@ def built() -> Path:
     return HTML
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser(built):
-    """The system's Chromium, headless."""
+    """The system's Chromium, headless; closed with its module, because Playwright allows one at a time."""
     path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if not path:
         missing("no chromium on the PATH (on Debian: apt-get install chromium)")
