@@ -35,10 +35,8 @@ book: $(BOOK)  ## render the pages into _build/html (a minute; executes nothing)
 
 test: $(DEV)  ## test the library, then execute every lecture and check its numbers (minutes)
 	@status=0; \
-	if [ -z "$(LECTURES)" ]; then \
-		echo 'Testing the library and the stored pages (minutes) ...'; \
-		OMP_NUM_THREADS=1 .venv/bin/python -m pytest tests -n 2 || status=1; \
-	fi; \
+	echo 'Testing $(if $(LECTURES),the stored pages ...,the library and the stored pages (minutes) ...)'; \
+	OMP_NUM_THREADS=1 .venv/bin/python -m pytest $(if $(LECTURES),tests/book/test_notebooks.py,tests) -n 2 || status=1; \
 	if [ -n "$(strip $(PAGES))" ]; then \
 		echo 'Executing the lectures and checking their key numbers (up to a minute each) ...'; \
 		.venv/bin/python $(NBVAL) $(PAGES) || status=1; \
