@@ -2,6 +2,8 @@
 
 import torch
 from jaxtyping import Float
+from scipy.special import ndtri
+from scipy.stats.qmc import Sobol
 from torch import Tensor
 
 from flbook import rng
@@ -26,15 +28,25 @@ def train_error(problem, params: Params) -> Float[Tensor, "*E"]:
     return (problem.predict(params) * problem.observed <= 0).to(problem.observed.dtype).mean(-1)
 
 
-def test_error(problem, params: Params, points: int = 1000, seed: int = 0) -> Float[Tensor, "*E"]:
+def test_error(problem, params: Params, points: int = 1024, seed: int = 0) -> Float[Tensor, "*E"]:
     """Probability of a wrong sign on fresh data with true labels, from the data model's own exact test law.
 
-    points: fresh noise patches, each used under both labels, the same for every member. The error that a test set with
-    labels flipped with probability p would show is ``p + (1 - 2 p) * test_error``.
+    points: fresh noise patches, rounded up to a power of two, each used under both labels, the same for every member. The
+    error that a test set with labels flipped with probability p would show is ``p + (1 - 2 p) * test_error``.
     """
-    standard = rng.normal((points, problem.test_directions), seed, "test points").to(problem.observed)
+    standard = even_normal(points, problem.test_directions, seed).to(problem.observed)
     plus, minus = problem.test_outputs(params, standard)
     return ((plus <= 0).to(plus.dtype).mean(-1) + (minus >= 0).to(plus.dtype).mean(-1)) / 2
+
+
+def even_normal(points: int, directions: int, seed: int = 0) -> Float[Tensor, "points directions"]:
+    """Standard normal points that fill the space evenly (Sobol, shifted at random), so that few of them suffice.
+
+    Independent draws would give all members of an ensemble one common sampling error of order points^(-1/2).
+    """
+    unit = Sobol(directions, scramble=False).random_base2(max(points - 1, 1).bit_length())
+    shifted = (unit + rng.numpy_generator(seed, "test points").random(directions)) % 1
+    return torch.from_numpy(ndtri(shifted.clip(1e-12, 1 - 1e-12)))
 
 
 def test_error_on(problem, params: Params, x: Tensor, y: Tensor) -> Float[Tensor, "*E"]:

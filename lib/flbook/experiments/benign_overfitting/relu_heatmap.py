@@ -15,7 +15,7 @@ from functools import partial
 import torch
 import xarray as xr
 
-from flbook import devices, measures, rivals, rng
+from flbook import devices, measures, rivals
 from flbook.data.signal_noise import SignalNoise, flipped_labels, noise_preactivations
 from flbook.dynamics.gram import Gram, GramTraining
 from flbook.dynamics.wishart import draw_gram
@@ -40,20 +40,20 @@ class Setting:
     """Everything the experiment depends on; tuples are the axes of the sweep."""
 
     model: tuple[str, ...] = ("network",)  # and its rivals: linear, lazy, frozen
-    n: tuple[int, ...] = (40,)  # training samples
+    n: tuple[int, ...] = (20,)  # training samples
     d: tuple[int, ...] = (2000, 8000, 32000, 128000)  # patch dimension
-    mu: tuple[float, ...] = lattice(1.0, 16.0, 17)  # |mu|, signal strength
-    seed: tuple[int, ...] = tuple(range(16))
+    mu: tuple[float, ...] = lattice(1.25, 20.0, 17)  # |mu|, signal strength
+    seed: tuple[int, ...] = tuple(range(24))
     m: int = 10  # filters a sign
     flip_prob: float = 0.1  # p, exactly pn labels flipped
     sigma_xi: float = 1.0  # noise level
-    sigma_0: float | None = 1e-5  # initial weights, below sqrt(n)/(sigma_xi d) for every d; None is PyTorch's default
+    sigma_0: float | None = 1e-8  # initial weights, far below sqrt(n)/(sigma_xi d) for every d; None is PyTorch's default
     scale: float | None = None  # weight of a filter in the output; None is 1/m
     bias: bool = False
     lr: float = 1.0  # step size, in units of nm/(sigma_xi^2 d) if lr_in_noise_time: then memorising takes O(1/lr) steps
     lr_in_noise_time: bool = True
-    steps: int = 800
-    points: int = 500  # fresh noise patches to measure the test error on, each under both labels
+    steps: int = 600
+    points: int = 512  # fresh noise patches to measure the test error on, each under both labels
 
     @classmethod
     def book(cls) -> "Setting":
@@ -69,7 +69,8 @@ class Setting:
     def rivals(cls) -> "Setting":
         """One n and d, from harmful to benign, with what learns no feature beside the network."""
         r = (0.1, 0.3, 1, 3, 10, 30)
-        return cls(model=tuple(MODELS), n=(50,), d=(2500,), mu=tuple((x * 2500 / 50) ** 0.25 for x in r))
+        return cls(model=tuple(MODELS), n=(50,), d=(2500,), mu=tuple((x * 2500 / 50) ** 0.25 for x in r),
+                   seed=tuple(range(32)))
 
     @classmethod
     def authors(cls) -> "Setting":
@@ -126,22 +127,30 @@ def step_size(setting: Setting, n: int, like: torch.Tensor) -> torch.Tensor:
     return (setting.lr * unit)[:, None, None].to(like)
 
 
+def coordinates(setting: Setting) -> dict[str, tuple]:
+    """The axes with their names and units."""
+    labels = {"model": "model", "n": "samples n", "d": "patch dimension d", "seed": "seed", "mu": "signal strength |μ|"}
+    units = {"mu": "σ_ξ"}
+    return {name: (name, list(getattr(setting, name)), {"long_name": label, "units": units.get(name, "1")})
+            for name, label in labels.items()}
+
+
 def race(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Signal learned, noise memorised and what fresh noise meets, step by step; dimensions (step, d, seed, mu)."""
     network = problem(setting, setting.n[0], device)
-    weight = Quantity("weight", lambda p: network.weight_gram(p).diagonal(dim1=-2, dim2=-1).mean(-1).sqrt() * setting.sigma_xi,
+    weight = Quantity("test_noise", lambda p: network.weight_gram(p).diagonal(dim1=-2, dim2=-1).mean(-1).sqrt() * setting.sigma_xi,
                       (), "response to fresh noise σ_ξ|w|")
     error = Quantity("test_error", lambda p: measures.test_error(network, p, setting.points), (), "test error", "fraction")
     rule = GradientDescent(step_size(setting, setting.n[0], network.gram.w_w))
     history = fit(network, rule, setting.steps, [*measures.coefficients(network), weight, error], ("d", "seed", "mu")).history
-    return history.assign_coords({"d": list(setting.d), "seed": list(setting.seed), "mu": list(setting.mu)})
+    return history.assign_coords({name: coordinates(setting)[name] for name in ("d", "seed", "mu")})
 
 
 def margins(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Where training and fresh samples end: label times output, dimensions (mu, sample) and (mu, fresh), one d and seed."""
     network = problem(setting, setting.n[0], device)
     params = fit(network, GradientDescent(step_size(setting, setting.n[0], network.gram.w_w)), setting.steps).params
-    standard = rng.normal((setting.points, network.test_directions), 0, "test points").to(network.y)
+    standard = measures.even_normal(setting.points, network.test_directions).to(network.y)
     plus, minus = network.test_outputs(params, standard)
     train = (network.predict(params) * network.observed)[0, 0]
     return xr.Dataset(
@@ -151,8 +160,20 @@ def margins(setting: Setting, device: str = "cpu") -> xr.Dataset:
                       {"long_name": "true label times output", "units": "1"}),
             "flipped": ("sample", (network.y != network.observed).cpu().numpy()),
         },
-        coords={"mu": list(setting.mu)},
+        coords={"mu": coordinates(setting)["mu"]},
     )
+
+
+def at_equal(error: xr.DataArray, variable: xr.DataArray, low: float, high: float) -> xr.DataArray:
+    """Curves over a phase variable instead of |mu|, where all dimensions d of a lattice reach the same values of it.
+
+    variable: over (d, mu), as `flbook.theory.kou_variable` of a Dataset's coordinates gives it; its name becomes the axis's.
+    """
+    rows = []
+    for d in error.d.values:
+        row = error.sel(d=d).assign_coords(mu=[float(f"{x:.4g}") for x in variable.sel(d=d).transpose("mu").values])
+        rows.append(row.isel(mu=((row.mu >= low) & (row.mu <= high)).values))
+    return xr.concat(rows, "d", join="inner").rename(mu=variable.name)
 
 
 def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
@@ -163,9 +184,16 @@ def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
 
 
 def stored(dataset: xr.Dataset) -> xr.Dataset:
-    """Of the full grid, means over seeds: the theorem speaks of them, and they fit in the package."""
+    """Of the full grid, what the package keeps: errors seed by seed as 16-bit numbers of step 1e-4, fit over seeds.
+
+    The test error on true labels is ``(test_error_flipped - p) / (1 - 2 p)``.
+    """
+    kept = dataset.squeeze(("model", "n"), drop=True)[["test_error_flipped", "train_error"]].transpose("mu", "d", "seed")
     with xr.set_options(keep_attrs=True):
-        return dataset.squeeze(("model", "n"), drop=True).mean("seed").astype("float32").transpose("mu", "d")
+        kept["train_error"] = kept.train_error.mean("seed")
+    for name in kept:
+        kept[name].encoding = {"dtype": "int16", "scale_factor": 1e-4, "_FillValue": -1}
+    return kept
 
 
 def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
@@ -193,11 +221,5 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
             "train_error": (dims, columns[1], {"long_name": "training error", "units": "fraction"}),
             "train_loss": (dims, columns[2], {"long_name": "training loss", "units": "nats"}),
         },
-        coords={
-            "n": ("n", list(setting.n), {"long_name": "samples n", "units": "1"}),
-            "model": ("model", list(setting.model), {"long_name": "model", "units": ""}),
-            "d": ("d", list(setting.d), {"long_name": "patch dimension d", "units": "1"}),
-            "seed": ("seed", list(setting.seed), {"long_name": "seed", "units": ""}),
-            "mu": ("mu", list(setting.mu), {"long_name": "signal strength |μ|", "units": "σ_ξ"}),
-        },
+        coords=coordinates(setting),
     )
