@@ -140,7 +140,9 @@ def test_labels_at_the_ends_of_lines_stay_apart_and_in_order(history):
 
 
 def test_the_race_has_a_panel_for_each_regime_in_the_colours_of_the_book(history):
-    fig = plots.coefficient_race({"signal wins": history, "noise wins": history.assign(gamma=history.gamma / 100)})
+    fig = plots.coefficient_race(
+        {"signal wins": history, "noise wins": history.assign(gamma=history.gamma.copy(data=history.gamma / 100))}
+    )
     assert [ax.get_title(loc="left") for ax in fig.axes] == ["signal wins", "noise wins"]
     for ax in fig.axes:
         assert [to_hex(line.get_color()).upper() for line in ax.get_lines()] == [plots.SIGNAL, plots.NOISE]

@@ -84,7 +84,7 @@ def averaged(setting: Setting, device: str) -> xr.Dataset:
 def grid_dependent(setting: Setting, device: str) -> xr.Dataset:
     """A measure whose values depend on the grid around them."""
     found = measure(setting, device)
-    return found.assign(count=found["count"] + len(setting.d))
+    return found.assign(count=found["count"].copy(data=found["count"] + len(setting.d)))
 
 
 def nothing(setting: Setting, device: str) -> None:
