@@ -115,6 +115,14 @@ def test_moments_predict_the_averaging_classifier_on_digits():
     np.testing.assert_allclose(found.noise_share, experiment.averaging_noise_share(40, found.snr, images), atol=0.03)
 
 
+def test_without_variation_images_are_the_signal():
+    moments = ImageNoise(experiment.pictures(replace(TINY, variation=0.0), 64), n=6).moments
+    assert max(moments) < 1e-3
+    half = ImageNoise(experiment.pictures(replace(TINY, variation=0.5), 64), n=6).moments
+    whole = ImageNoise(digits((3, 8)), n=6).moments
+    assert half.total == pytest.approx(whole.total / 4, rel=1e-2) and half.square == pytest.approx(whole.square / 16, rel=1e-2)
+
+
 def test_bad_dimension_gets_a_sentence():
     with pytest.raises(ValueError, match="d must be 64 times a square.*got 1000"):
         experiment.measure(replace(TINY, d=(1000,)))

@@ -42,6 +42,7 @@ class Setting:
     seed: tuple[int, ...] = tuple(range(12))
     plus: int = 3  # the digit of label +1
     minus: int = 8  # the digit of label -1
+    variation: float = 1.0  # how much of what makes a digit differ from its class is kept; 0 is the model y mu itself
     m: int = 10  # filters a sign
     sigma_0: float = 1e-3  # standard deviation of the initial weights
     lr: float = 4.0  # step size in units of nm / (sigma_xi^2 d (1 + n SNR^2)): what is learned takes O(1/lr) steps
@@ -94,11 +95,13 @@ class Ensemble(NamedTuple):
 
 
 def pictures(setting: Setting, d: int) -> Images:
-    """The digits, enlarged to d pixels."""
+    """The digits, enlarged to d pixels, their variation within a class scaled."""
     edge = math.isqrt(max(d, 0) // 64)
     if edge < 1 or 64 * edge**2 != d:
         raise ValueError(f"d must be 64 times a square, as in 64, 256, 576 or 1024, to enlarge 8 x 8 pixels; got {d}")
-    return digits((setting.plus, setting.minus), enlarge=edge)
+    pixels, y = digits((setting.plus, setting.minus), enlarge=edge)
+    mean = torch.where((y > 0)[:, None, None], pixels[y > 0].mean(0), pixels[y < 0].mean(0))
+    return Images(mean + setting.variation * (pixels - mean), y)
 
 
 def ensemble(setting: Setting, n: int, d: int, device: str = "cpu") -> Ensemble:
@@ -208,15 +211,15 @@ def exact_averaging_error(n: int, mu_norm: float, d: int, flip_prob: float = 0.0
               \quad g = \frac{\|\mu\|}{\sigma_\xi},\ h = (1 - 2p)\sqrt n\,g
 
     With exactly pn flips. Derived in the lecture: the output is a sum of d products of independent normal numbers, its
-    characteristic function inverted by Gil-Pelaez. Integrated over the angle whose tangent is z.
+    characteristic function inverted by Gil-Pelaez. Integrated over the angle whose tangent is z, as far as it counts.
     """
     g = mu_norm / sigma_xi
     h = (1 - 2 * flip_prob) * np.sqrt(n) * g
-    node, weight = np.polynomial.legendre.leggauss(2000)
-    angle = np.pi / 4 * (node + 1)
-    sin, cos = np.sin(angle), np.cos(angle)
+    node, weight = np.polynomial.legendre.leggauss(300)
+    half = min(np.pi / 2, 12 / np.sqrt(d + g**2 + h**2)) / 2  # beyond, the integrand is below exp(-70)
+    sin, cos = np.sin(half * (node + 1)), np.cos(half * (node + 1))
     decay = np.exp((d - 1) * np.log(cos) - (g**2 + h**2) * sin**2 / 2)
-    return float(0.5 - (weight * decay * np.sin(g * h * sin * cos) / sin).sum() / 4)
+    return float(0.5 - half / np.pi * (weight * decay * np.sin(g * h * sin * cos) / sin).sum())
 
 
 def averaging_error_on_images(n, snr, d, images: Moments):
