@@ -9,6 +9,7 @@ import threading
 import numpy as np
 import pytest
 import torch
+
 from flbook.data import images
 from flbook.data.images import ImageNoise, Images, cifar10, digits, read_cifar10
 

@@ -6,6 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from scipy.special import ndtr
+
 from flbook import devices, theory
 from flbook.data.images import ImageNoise, digits
 from flbook.estimators import averaging
@@ -14,7 +16,6 @@ from flbook.experiments.signal_noise.signal_noise_model import Setting, averagin
 from flbook.models.cnn import TwoLayerCNN
 from flbook.optimizers import GradientDescent
 from flbook.train import Training, fit
-from scipy.special import ndtr
 
 # torch warns of itself when it is first asked for a forward-mode derivative, which the lazy rival takes
 pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning")
@@ -120,7 +121,8 @@ def test_without_variation_images_are_the_signal():
     assert max(moments) < 1e-3
     half = ImageNoise(experiment.pictures(replace(TINY, variation=0.5), 64), n=6).moments
     whole = ImageNoise(digits((3, 8)), n=6).moments
-    assert half.total == pytest.approx(whole.total / 4, rel=1e-2) and half.square == pytest.approx(whole.square / 16, rel=1e-2)
+    assert half.total == pytest.approx(whole.total / 4, rel=1e-2)
+    assert half.square == pytest.approx(whole.square / 16, rel=1e-2)
 
 
 def test_bad_dimension_gets_a_sentence():
