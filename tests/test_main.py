@@ -74,12 +74,15 @@ def test_run_writes_what_it_measured(capsys, tmp_path):
 
 def test_run_keeps_what_the_experiment_stores(tiny, tmp_path):
     tiny.Setting = Both
-    tiny.stored = lambda dataset: dataset[["error"]].mean("n")  # a mean drops the attributes
+    tiny.stored = lambda dataset: xr.Dataset({"error": dataset.error.mean("n")})  # without attributes
     assert __main__.main("run tiny --scale paper --device cuda --out sub.nc".split()) == 0
     assert calls[0]["setting"] == Both((1, 2, 3)) and calls[0]["device"] == "cuda"
     with xr.open_dataset(tmp_path / "sub.nc", engine="scipy") as dataset:
         assert list(dataset) == ["error"] and float(dataset.error) == 1.5
         assert dataset.attrs["device"] == "cuda" and dataset.attrs["version"] == 1
+    assert __main__.main("run tiny --out whole.nc".split()) == 0
+    with xr.open_dataset(tmp_path / "whole.nc", engine="scipy") as dataset:
+        assert list(dataset) == ["error", "lost"], "at the book's scale nothing is left out"
 
 
 def test_workers_share_threads_and_memory(monkeypatch):

@@ -69,7 +69,8 @@ def run(arguments):
     with _pool(arguments.workers) as pool:
         how = {} if pool is None else {"executor": pool, "memory": 2**30 / arguments.workers}
         dataset = experiment.run(preset(), device=arguments.device, **how)
-    kept = getattr(experiment, "stored", lambda whole: whole)(dataset)
+    trim = getattr(experiment, "stored", None) if arguments.scale == "paper" else None
+    kept = trim(dataset) if trim else dataset
     command = f"python -m flbook run {name} --scale {arguments.scale} --device {arguments.device}"
     kept = kept.assign_attrs({**dataset.attrs, **kept.attrs, "command": command})
     results.save(kept, out)

@@ -69,9 +69,9 @@ def claim(name, ends, book):
 
 
 def inside(value, ends):
-    """Whether a value lies in the claim; NaN lies in none."""
+    """Whether a value lies in the claim, of which one side at least is closed; NaN lies in none."""
     lo, hi = ends
-    return (lo is None or value >= lo) and (hi is None or value <= hi) and not math.isnan(value)
+    return (lo is None or value >= lo) and (hi is None or value <= hi)
 
 
 def alternatives(name, argument, pairs):
