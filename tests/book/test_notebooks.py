@@ -8,7 +8,7 @@ import pytest
 
 SETUP = re.compile(
     r"\Atry:\n    import flbook\nexcept ImportError:.*\n"
-    r'    %pip install -q --no-deps "flbook @ git\+https://\S+@v[\d.]+" jaxtyping wadler-lindig einops\n'
+    r'    %pip install -q --no-deps "flbook @ git\+https://\S+@v[\d.]+" jaxtyping wadler-lindig einops(?:\n|\Z)'
 )
 PLACES = re.compile(r"(?<![\w.:/-])/(home|root|tmp|work|mnt|opt|usr|var|Users|private)/|[A-Z]:\\\\|site-packages")
 ENCODED = re.compile(r"[A-Za-z0-9+/=\\]{200,}")  # pictures inside text, where a path could occur by chance
