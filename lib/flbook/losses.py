@@ -11,6 +11,7 @@ class Logistic:
     r""":math:`\ell(f, y) = \log(1 + e^{-yf})`; for two logits, whose difference is f, the cross entropy."""
 
     def __call__(self, f: Tensor, y: Tensor) -> Tensor:
+        """The loss of each output."""
         return torch.nn.functional.softplus(-y * f)
 
     def slope(self, f: Tensor, y: Tensor) -> Tensor:
@@ -23,6 +24,7 @@ class Hinge:
     r""":math:`\ell(f, y) = \max(1 - yf, 0)`, with slope 0 at the kink."""
 
     def __call__(self, f: Tensor, y: Tensor) -> Tensor:
+        """The loss of each output."""
         return (1 - y * f).relu()
 
     def slope(self, f: Tensor, y: Tensor) -> Tensor:
@@ -35,6 +37,7 @@ class Squared:
     r""":math:`\ell(f, y) = (f - y)^2 / 2`."""
 
     def __call__(self, f: Tensor, y: Tensor) -> Tensor:
+        """The loss of each output."""
         return (f - y) ** 2 / 2
 
     def slope(self, f: Tensor, y: Tensor) -> Tensor:

@@ -31,8 +31,8 @@ def train_error(problem, params: Params) -> Float[Tensor, "*E"]:
 def test_error(problem, params: Params, points: int = 1024, seed: int = 0) -> Float[Tensor, "*E"]:
     """Probability of a wrong sign on fresh data with true labels, from the data model's own exact test law.
 
-    points: fresh noise patches, rounded up to a power of two, each used under both labels, the same for every member. The
-    error that a test set with labels flipped with probability p would show is ``p + (1 - 2 p) * test_error``.
+    points: fresh noise patches, rounded up to a power of two, each used under both labels, the same for every member.
+    The error that a test set with labels flipped with probability p would show is ``p + (1 - 2 p) * test_error``.
     """
     standard = even_normal(points, problem.test_directions, seed).to(problem.observed)
     plus, minus = problem.test_outputs(params, standard)
@@ -60,9 +60,15 @@ def flipped(error, flip_prob: float):
 
 
 def coefficients(problem: GramTraining) -> list[Quantity]:
-    """The quantities of a coefficient race: largest gamma, largest rho, both over all filters, and the training loss."""
+    """The quantities of a coefficient race: largest gamma and largest rho over all filters, and the training loss."""
+    def gamma(params):
+        return signal_learning(problem, params).flatten(-2).amax(-1)
+
+    def rho(params):
+        return noise_memorization(problem, params).flatten(-3).amax(-1)
+
     return [
-        Quantity("gamma", lambda p: signal_learning(problem, p).flatten(-2).amax(-1), (), "largest signal coefficient γ"),
-        Quantity("rho", lambda p: noise_memorization(problem, p).flatten(-3).amax(-1), (), "largest noise coefficient ρ"),
+        Quantity("gamma", gamma, (), "largest signal coefficient γ"),
+        Quantity("rho", rho, (), "largest noise coefficient ρ"),
         Quantity("train_loss", problem.train_loss, (), "training loss", "nats"),
     ]

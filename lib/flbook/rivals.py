@@ -102,7 +102,8 @@ class FrozenGramTraining:
 
     def on_samples(self, features: dict[str, Tensor], size) -> Float[Tensor, "*E n k"]:
         """Features of the training samples, both patches summed."""
-        signal = torch.where(self.problem.y[..., None] > 0, features["plus"][..., None, :], features["minus"][..., None, :])
+        plus, minus = features["plus"][..., None, :], features["minus"][..., None, :]
+        signal = torch.where(self.problem.y[..., None] > 0, plus, minus)
         return (signal + features["noise"].mT) / (size if isinstance(size, float) else size[..., None])
 
     def start(self) -> Params:

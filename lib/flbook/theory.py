@@ -13,7 +13,7 @@ def kou_variable(n, mu_norm, d, sigma_xi=1.0):
 
 
 def kou_boundary(n, d, sigma_xi=1.0, constant=1.0):
-    r"""Signal strength on the boundary :math:`n\|\mu\|^4 = C \sigma_\xi^4 d`: :math:`\|\mu\| = \sigma_\xi (C d / n)^{1/4}`.
+    r"""Signal strength on the boundary :math:`n\|\mu\|^4 = C\sigma_\xi^4 d`, that is :math:`\sigma_\xi (Cd/n)^{1/4}`.
 
     Source: Kou et al. (2023), Theorem 4.2.
     """
@@ -21,7 +21,10 @@ def kou_boundary(n, d, sigma_xi=1.0, constant=1.0):
 
 
 def cao_variable(n, mu_norm, d, q, sigma_xi=1.0):
-    r"""The phase variable of ReLU^q networks, :math:`n\,\mathrm{SNR}^q`. Source: Cao et al. (2022), Theorems 4.3, 4.4."""
+    r"""The phase variable of ReLU^q networks, :math:`n\,\mathrm{SNR}^q`.
+
+    Source: Cao et al. (2022), Theorems 4.3 and 4.4.
+    """
     return n * (mu_norm / (sigma_xi * np.sqrt(d))) ** q
 
 

@@ -28,10 +28,12 @@ def flipped_labels(
     """True and observed labels, both of shape ``(*E, n)`` with values in {-1, +1}.
 
     exact: classes are balanced (+1, -1, +1, ...), and the first ``round(flip_prob n)`` samples, hence equally many of
-    either class, are flipped. The noise vectors are exchangeable, so fixing the places loses nothing; it removes the
-    rare draws with many flips that otherwise dominate the mean error of small samples.
+    either class (one more of +1 if their number is odd), are flipped. The noise vectors are exchangeable, so fixing the
+    places loses nothing; it removes the rare draws with many flips that otherwise dominate the mean error of small
+    samples.
     not exact: each label is +1 or -1 with probability 1/2 and is flipped independently with probability `flip_prob`.
     """
+    check_flips(flip_prob)
     if isinstance(seed, tuple):
         pairs = [flipped_labels(n, flip_prob, one, exact, role) for one in seed]
         return torch.stack([y for y, _ in pairs]), torch.stack([observed for _, observed in pairs])
@@ -115,10 +117,15 @@ def check_sizes(n: int, d: int) -> None:
         raise ValueError(f"d must be at least 2, to hold the signal and noise beside it; got {d}")
 
 
-def check_noise(sigma_xi: float, flip_prob: float) -> None:
+def check_noise(sigma_xi: float, flip_prob: float = 0.0) -> None:
     """Refuse a noise level or a flip probability that the model does not have."""
     if not (math.isfinite(sigma_xi) and sigma_xi > 0):
         raise ValueError(f"sigma_xi must be positive and finite, so that 0 < SNR < infinity; got {sigma_xi}")
+    check_flips(flip_prob)
+
+
+def check_flips(flip_prob: float) -> None:
+    """Refuse a flip probability outside [0, 1/2)."""
     if not 0 <= flip_prob < 0.5:
         raise ValueError(f"flip_prob must lie in [0, 1/2), since beyond 1/2 flips carry the label; got {flip_prob}")
 

@@ -127,7 +127,7 @@ class GramTraining:
         return params | ({"b": g.b.expand(*members, k).clone()} if self.bias else {})
 
     def preactivations(self, params: Params) -> tuple[Float[Tensor, "*E k"], Float[Tensor, "*E k n"]]:
-        r"""What the filters see, before the bias: :math:`\langle w_k, \mu\rangle` and :math:`\langle w_k, \xi_i\rangle`."""
+        r"""What the filters see before the bias: :math:`\langle w_k, \mu\rangle`, :math:`\langle w_k, \xi_i\rangle`."""
         g, c_mu, c_xi = self.gram, params["mu"], params["xi"]
         on_mu = g.w_mu + c_mu * g.mu_mu[..., None] + torch.einsum("...kn,...n->...k", c_xi, g.mu_xi)
         on_xi = g.w_xi + c_mu[..., None] * g.mu_xi[..., None, :] + torch.einsum("...kn,...np->...kp", c_xi, g.xi_xi)

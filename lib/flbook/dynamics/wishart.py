@@ -29,18 +29,15 @@ def draw_gram(
 ) -> Gram:
     r"""The Gram matrices of n noise patches and k Gaussian filters beside a signal of unit length, in float64.
 
-    Ensemble axes: ``d`` if a tuple, then ``seed`` if a tuple. The same normal numbers serve every d, so curves over d are smooth.
-    Use ``.with_signals(mu_norm)`` for signals of other lengths.
+    Ensemble axes: ``d`` if a tuple, then ``seed`` if a tuple. The same normal numbers serve every d, so curves over d
+    are smooth. Use ``.with_signals(mu_norm)`` for signals of other lengths.
 
     Raises ValueError if some d cannot hold n + k independent vectors beside the signal.
     """
     dims = d if isinstance(d, tuple) else (d,)
     seeds = seed if isinstance(seed, tuple) else (seed,)
-    check_noise(sigma_xi, 0.0)
-    check_sizes(n, min(dims))
-    if min(dims) < n + k + 1:
-        raise ValueError(f"d must be at least n + k + 1 = {n + k + 1}, so that {n} noise patches and {k} filters are "
-                         f"independent beside the signal; got d = {min(dims)}")
+    check_noise(sigma_xi)
+    check_room(n, k, min(dims))
     factor = torch.stack([bartlett(n + k, np.array(dims) - 1, one) for one in seeds], dim=1)
     along = torch.stack([rng.normal((n + k,), one, "along the signal") for one in seeds])  # components on mu
     size = torch.cat([torch.full((n,), sigma_xi), torch.full((k,), sigma_0)]).double()
@@ -55,6 +52,14 @@ def draw_gram(
     if not isinstance(seed, tuple):
         gram = Gram(*(part[:, 0] for part in gram))
     return gram if isinstance(d, tuple) else Gram(*(part[0] for part in gram))
+
+
+def check_room(n: int, k: int, d: int) -> None:
+    """Refuse a dimension too small for n noise patches and k filters to be independent beside the signal."""
+    check_sizes(n, d)
+    if d < n + k + 1:
+        raise ValueError(f"d must be at least n + k + 1 = {n + k + 1}, so that {n} noise patches and {k} filters are "
+                         f"independent beside the signal; got d = {d}")
 
 
 def bartlett(size: int, degrees: np.ndarray, seed: int) -> Float[Tensor, "degrees N N"]:

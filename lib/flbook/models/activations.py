@@ -17,6 +17,7 @@ class ReLUPower:
             raise ValueError(f"q must be at least 1, so that max(z, 0)^q has a slope; got {self.q}")
 
     def __call__(self, z: Tensor) -> Tensor:
+        """The value."""
         return z.relu() if self.q == 1 else z.relu() ** self.q
 
     def slope(self, z: Tensor) -> Tensor:
@@ -35,6 +36,7 @@ class LeakyReLU:
             raise ValueError(f"leak must lie in [0, 1], the slope left of 0; got {self.leak}")
 
     def __call__(self, z: Tensor) -> Tensor:
+        """The value."""
         return torch.where(z > 0, z, self.leak * z)
 
     def slope(self, z: Tensor) -> Tensor:
@@ -47,6 +49,7 @@ class Softplus:
     r""":math:`\sigma(z) = \log(1 + e^z)`: smooth everywhere, for comparisons that a kink would disturb."""
 
     def __call__(self, z: Tensor) -> Tensor:
+        """The value."""
         return torch.nn.functional.softplus(z)
 
     def slope(self, z: Tensor) -> Tensor:

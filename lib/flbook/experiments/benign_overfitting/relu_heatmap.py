@@ -1,24 +1,24 @@
 r"""Benign and harmful overfitting in two-layer ReLU CNNs with flipped labels.
 
 Claim (Kou et al. 2023, Theorem 4.2): trained until it fits every label, flipped ones included, the network's test error
-is at most :math:`\exp(-n\|\mu\|^4/(C\sigma_\xi^4 d))` if :math:`n\|\mu\|^4 \ge C_1\sigma_\xi^4 d`, and at least a constant
-if :math:`n\|\mu\|^4 \le C_3\sigma_\xi^4 d`.
+is at most :math:`\exp(-n\|\mu\|^4/(C\sigma_\xi^4 d))` if :math:`n\|\mu\|^4 \ge C_1\sigma_\xi^4 d`, and at least a
+constant if :math:`n\|\mu\|^4 \le C_3\sigma_\xi^4 d`.
 
 Two settings: the theorem's (mean over filters, small Gaussian start, no bias) and that of the authors' published
 code (sum over filters, mean over the two patches, PyTorch's default start, bias, 100 steps).
 """
 
-
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import product
 
 import torch
 import xarray as xr
 
 from flbook import devices, measures, rivals
-from flbook.data.signal_noise import SignalNoise, flipped_labels, noise_preactivations
+from flbook.data.signal_noise import SignalNoise, check_noise, check_sizes, flipped_labels, noise_preactivations
 from flbook.dynamics.gram import Gram, GramTraining
-from flbook.dynamics.wishart import draw_gram
+from flbook.dynamics.wishart import check_room, draw_gram
 from flbook.models.cnn import initial_bias, initial_weights
 from flbook.optimizers import GradientDescent
 from flbook.shapes import Quantity
@@ -47,7 +47,7 @@ class Setting:
     m: int = 10  # filters a sign
     flip_prob: float = 0.1  # p, exactly pn labels flipped
     sigma_xi: float = 1.0  # noise level
-    sigma_0: float | None = 1e-8  # initial weights, far below sqrt(n)/(sigma_xi d) for every d; None is PyTorch's default
+    sigma_0: float | None = 1e-8  # initial weights, far below sqrt(n)/(sigma_xi d); None is PyTorch's default
     scale: float | None = None  # weight of a filter in the output; None is 1/m
     bias: bool = False
     lr: float = 1.0  # step size, in units of nm/(sigma_xi^2 d) if lr_in_noise_time: then memorising takes O(1/lr) steps
@@ -91,7 +91,7 @@ class Setting:
 
 
 def problem(setting: Setting, n: int, device: str) -> GramTraining:
-    """The training problems of all (d, seed, mu), in that order of ensemble axes, without a d-dimensional array kept."""
+    """The training problems of all (d, seed, mu), in that order of ensemble axes; no d-dimensional array is kept."""
     k = 2 * setting.m
     y, observed = flipped_labels(n, setting.flip_prob, setting.seed[0])
     if setting.sigma_0 is None:
@@ -109,9 +109,8 @@ def problem(setting: Setting, n: int, device: str) -> GramTraining:
 def drawn_vectors(setting: Setting, n: int, d: int) -> Gram:
     """Gram matrices from vectors, where the start is not Gaussian: one d at a time, all seeds, signal of length 1."""
     sample = SignalNoise(n=n, d=d, mu_norm=1.0, sigma_xi=setting.sigma_xi).draw(setting.seed)
-    return Gram.of(
-        sample, initial_weights(d, 2 * setting.m, None, setting.seed), initial_bias(d, 2 * setting.m, None, setting.seed)
-    )
+    start = (d, 2 * setting.m, None, setting.seed)
+    return Gram.of(sample, initial_weights(*start), initial_bias(*start))
 
 
 def stack(grams: list[Gram]) -> Gram:
@@ -138,26 +137,36 @@ def coordinates(setting: Setting) -> dict[str, tuple]:
 def race(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Signal learned, noise memorised and what fresh noise meets, step by step; dimensions (step, d, seed, mu)."""
     network = problem(setting, setting.n[0], device)
-    weight = Quantity("test_noise", lambda p: network.weight_gram(p).diagonal(dim1=-2, dim2=-1).mean(-1).sqrt() * setting.sigma_xi,
-                      (), "response to fresh noise σ_ξ|w|")
-    error = Quantity("test_error", lambda p: measures.test_error(network, p, setting.points), (), "test error", "fraction")
+
+    def test_noise(params):
+        return network.weight_gram(params).diagonal(dim1=-2, dim2=-1).mean(-1).sqrt() * setting.sigma_xi
+
+    def test_error(params):
+        return measures.test_error(network, params, setting.points)
+
+    quantities = [
+        *measures.coefficients(network),
+        Quantity("test_noise", test_noise, (), "response to fresh noise σ_ξ|w|"),
+        Quantity("test_error", test_error, (), "test error", "fraction"),
+    ]
+    axes = ("d", "seed", "mu")
     rule = GradientDescent(step_size(setting, setting.n[0], network.gram.w_w))
-    history = fit(network, rule, setting.steps, [*measures.coefficients(network), weight, error], ("d", "seed", "mu")).history
-    return history.assign_coords({name: coordinates(setting)[name] for name in ("d", "seed", "mu")})
+    history = fit(network, rule, setting.steps, quantities, axes).history
+    return history.assign_coords({name: coordinates(setting)[name] for name in axes})
 
 
 def margins(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Where training and fresh samples end: label times output, dimensions (mu, sample) and (mu, fresh), one d and seed."""
+    """Where training and fresh samples end: label times output over (mu, sample) and (mu, fresh), first d and seed."""
     network = problem(setting, setting.n[0], device)
     params = fit(network, GradientDescent(step_size(setting, setting.n[0], network.gram.w_w)), setting.steps).params
     standard = measures.even_normal(setting.points, network.test_directions).to(network.y)
     plus, minus = network.test_outputs(params, standard)
-    train = (network.predict(params) * network.observed)[0, 0]
+    train, fresh = (network.predict(params) * network.observed)[0, 0], torch.cat([plus, -minus], -1)[0, 0]
     return xr.Dataset(
         {
-            "train": (("mu", "sample"), train.cpu().numpy(), {"long_name": "observed label times output", "units": "1"}),
-            "fresh": (("mu", "fresh"), torch.cat([plus, -minus], -1)[0, 0].cpu().numpy(),
-                      {"long_name": "true label times output", "units": "1"}),
+            "train": (("mu", "sample"), train.cpu().numpy(),
+                      {"long_name": "observed label times output", "units": "1"}),
+            "fresh": (("mu", "fresh"), fresh.cpu().numpy(), {"long_name": "true label times output", "units": "1"}),
             "flipped": ("sample", (network.y != network.observed).cpu().numpy()),
         },
         coords={"mu": coordinates(setting)["mu"]},
@@ -167,7 +176,7 @@ def margins(setting: Setting, device: str = "cpu") -> xr.Dataset:
 def at_equal(error: xr.DataArray, variable: xr.DataArray, low: float, high: float) -> xr.DataArray:
     """Curves over a phase variable instead of |mu|, where all dimensions d of a lattice reach the same values of it.
 
-    variable: over (d, mu), as `flbook.theory.kou_variable` of a Dataset's coordinates gives it; its name becomes the axis's.
+    variable: over (d, mu), as `flbook.theory.kou_variable` gives it of a Dataset's coordinates; it names the axis
     """
     rows = []
     for d in error.d.values:
@@ -176,9 +185,19 @@ def at_equal(error: xr.DataArray, variable: xr.DataArray, low: float, high: floa
     return xr.concat(rows, "d", join="inner").rename(mu=variable.name)
 
 
+def check(setting: Setting) -> None:
+    """Refuse cells that the model does not have, before any other cell is computed."""
+    check_noise(setting.sigma_xi, setting.flip_prob)
+    for n, d in product(setting.n, setting.d):
+        check_sizes(n, d)
+        if setting.sigma_0 is not None:
+            check_room(n, 2 * setting.m, d)
+
+
 def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
     """The sweep over all axes, cached and resumable; `how` goes to `flbook.sweep.sweep`."""
     devices.device(device)
+    check(setting)
     cell_bytes = 4 * 8 * 2 * setting.m * max(*setting.n, 2 * setting.points)
     return sweep(measure, setting, device=device, split=("d",), cell_bytes=cell_bytes, **how)
 
@@ -188,7 +207,8 @@ def stored(dataset: xr.Dataset) -> xr.Dataset:
 
     The test error on true labels is ``(test_error_flipped - p) / (1 - 2 p)``.
     """
-    kept = dataset.squeeze(("model", "n"), drop=True)[["test_error_flipped", "train_error"]].transpose("mu", "d", "seed")
+    kept = dataset.squeeze(("model", "n"), drop=True).transpose("mu", "d", "seed")
+    kept = kept[["test_error_flipped", "train_error"]]
     with xr.set_options(keep_attrs=True):
         kept["train_error"] = kept.train_error.mean("seed")
     for name in kept:

@@ -1,0 +1,130 @@
+"""Measures: by hand, and the exact test law against fresh data, for the network and for every rival."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from flbook import measures, rivals
+from flbook.data import SignalNoise
+from flbook.dynamics import Gram, GramTraining
+from flbook.measures import even_normal
+from flbook.models import TwoLayerCNN, identity, relu, relu_power
+from flbook.optimizers import GradientDescent
+from flbook.train import Training, fit
+
+SEEDS, M, D = (0, 1, 2, 3), 3, 40
+
+
+def row(*numbers):
+    return torch.tensor(numbers, dtype=torch.float64)
+
+
+def by_hand(w_w=((1.0, 0.0), (0.0, 1.0)), w_mu=(0.0, 0.0), **options):
+    """Two filters, + and -, and two samples of noise, |mu|^2 = 4."""
+    gram = Gram(row(4.0)[0], row(0.0, 0.0), torch.diag(row(9.0, 16.0)), row(*w_mu), torch.zeros(2, 2).double(),
+                torch.tensor(w_w, dtype=torch.float64), row(0.0, 0.0))
+    return GramTraining(gram, row(1.0, -1.0), row(1.0, 1.0), 1.0, **options)
+
+
+def test_coefficients_by_hand():
+    problem = by_hand()
+    params = {"mu": row(0.5, -0.25), "xi": torch.tensor([[1.0, 0.0], [0.5, -2.0]], dtype=torch.float64)}
+    assert measures.signal_learning(problem, params).tolist() == [[2], [1]]
+    assert measures.noise_memorization(problem, params).tolist() == [[[9, 0]], [[4.5, -32]]]
+    gamma, rho, loss = measures.coefficients(problem)
+    assert [q.of(params).item() for q in (gamma, rho)] == [2, 9] and [q.name for q in (gamma, rho)] == ["gamma", "rho"]
+    assert loss.of(params).item() == problem.train_loss(params).item() and loss.units == "nats"
+
+
+def test_train_error_counts_observed_labels_and_a_tie_as_an_error():
+    problem = by_hand()
+    # on mu and -mu: f = relu(<w_+, xi_i>) - ... : sample 1 gets 9, sample 2 gets -32 or nothing
+    xi = torch.zeros(2, 2, dtype=torch.float64)
+    assert measures.train_error(problem, {"mu": row(0.0, 0.0), "xi": xi}).item() == 1.0
+    xi[0, 0] = 1.0
+    assert measures.train_error(problem, {"mu": row(0.0, 0.0), "xi": xi}).item() == 0.5
+    xi[0, 1] = 1.0
+    assert measures.train_error(problem, {"mu": row(0.0, 0.0), "xi": xi}).item() == 0.0
+
+
+def test_test_error_of_a_linear_classifier_is_its_closed_form():
+    # f = <w_+ - w_-, y mu + xi>, an error with probability Phi(-<v, mu> / |v|); here v = (w_+ - w_-), |v|^2 = 5
+    problem = by_hand(w_w=((4.0, 0.0), (0.0, 1.0)), w_mu=(1.0, -0.5), activation=identity)
+    error = measures.test_error(problem, problem.start(), 4096).item()
+    assert error == pytest.approx(stats.norm.cdf(-1.5 / 5**0.5), abs=2e-3)
+
+
+def test_flipped():
+    assert measures.flipped(0.0, 0.1) == 0.1, "the Bayes error"
+    assert measures.flipped(0.5, 0.1) == pytest.approx(0.5)
+    np.testing.assert_allclose(measures.flipped(np.array([0.0, 1.0]), 0.2), [0.2, 0.8])
+
+
+def test_even_points_are_normal_and_fill_space_better_than_independent_ones():
+    z = even_normal(512, 20).numpy()
+    assert z.shape == (512, 20) and np.isfinite(z).all()
+    assert even_normal(500, 3).shape == (512, 3) and even_normal(1, 3).shape[1] == 3
+    independent = 512**-0.5
+    assert abs(z.mean(0)).max() < independent / 3 and abs(z.var(0) - 1).max() < independent
+    assert abs(np.corrcoef(z.T) - np.eye(20)).max() < 4 * independent
+    for column in z.T:
+        assert stats.kstest(column, "norm").statistic < 2 / 512
+    assert not np.allclose(z, even_normal(512, 20, seed=1)) and np.array_equal(z, even_normal(512, 20))
+
+
+def errors(model, activation, orthogonal, bias, seeds=SEEDS, points=4096, fresh=8000):
+    """Test error of trained members by the exact law, and on fresh d-dimensional data by the d-dimensional model."""
+    data = SignalNoise(n=10, d=D, mu_norm=1.5, sigma_xi=0.8, flip_prob=0.2, orthogonal=orthogonal)
+    sample, test = data.draw(seeds), data.draw_test(fresh, seeds)
+    cnn = TwoLayerCNN(D, M, None if bias else 0.1, activation, bias=bias, seed=seeds, dtype=torch.float64)
+    law = getattr(rivals, model)(GramTraining.of(data, sample, cnn)) if model else GramTraining.of(data, sample, cnn)
+    rule, steps = GradientDescent(0.5), 60
+    exact = measures.test_error(law, fit(law, rule, steps).params, points)
+    if model == "frozen":
+        params = fit(law, rule, steps).params
+        z = torch.einsum("ejrd,enpd->enpjr", cnn.w.detach(), test.x)
+        z = z if cnn.b is None else z + cnn.b.detach()[:, None, None]
+        outputs = torch.einsum("enk,ek->en", activation(z).sum(2).flatten(-2), params["a"])
+        return exact, (outputs * test.y <= 0).double().mean(-1)
+    if model == "linear":
+        cnn.activation = identity
+    direct = Training(cnn, sample.x, sample.observed)
+    direct = rivals.lazy(direct) if model == "lazy" else direct
+    return exact, measures.test_error_on(direct, fit(direct, rule, steps).params, test.x, test.y)
+
+
+@pytest.mark.parametrize("orthogonal", [False, True], ids=["noise along mu", "orthogonal noise"])
+@pytest.mark.parametrize("bias", [False, True], ids=["", "bias"])
+@pytest.mark.parametrize("activation", [relu, relu_power(2.0)], ids=["relu", "square"])
+@pytest.mark.parametrize("model", ["", "linear", "lazy", "frozen"], ids=["network", "linear", "lazy", "frozen"])
+def test_exact_law_is_what_fresh_data_show(model, activation, bias, orthogonal):
+    exact, fresh = errors(model, activation, orthogonal, bias)
+    assert exact.shape == (4,) and ((fresh > 0.02) & (fresh < 0.48)).any(), "an error that says something"
+    spread = (fresh * (1 - fresh) * (1 / 8000 + 1 / 4096)).sqrt() + 1e-3
+    assert ((exact - fresh).abs() < 4 * spread).all(), (exact, fresh)
+
+
+def test_the_wrong_law_would_be_seen():
+    # weak orthogonal noise off a strong signal: with noise along mu the error is another one
+    def error(orthogonal):
+        law = SignalNoise(orthogonal=orthogonal).test_law
+        problem = by_hand(w_w=((1.0, 0.0), (0.0, 0.25)), w_mu=(1.9, 0.0), law=law, activation=identity)
+        return measures.test_error(problem, problem.start()).item()
+
+    assert error(True) < error(False) - 0.02
+    v = 1.25 - 1.9**2 / 4
+    assert error(True) == pytest.approx(stats.norm.cdf(-1.9 / math.sqrt(v)), abs=3e-3)
+
+
+def test_error_on_given_data_counts_ties_and_true_labels():
+    sample = SignalNoise(n=4, d=D).draw(0)
+    cnn = TwoLayerCNN(D, M, 0.0, dtype=torch.float64)
+    problem = Training(cnn, sample.x, sample.observed)
+    assert measures.test_error_on(problem, problem.start(), sample.x, sample.y).item() == 1.0
+    with torch.no_grad():
+        cnn.w[0, :, 0] = 1.0  # sees the signal of +1 only
+    problem = Training(cnn, sample.x[:, :1], sample.observed)
+    assert measures.test_error_on(problem, problem.start(), sample.x[:, :1], sample.y).item() == 0.5
