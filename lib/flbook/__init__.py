@@ -19,7 +19,6 @@ _HOME = {
     "momentum": "flbook.optimizers",
     "Training": "flbook.train",
     "fit": "flbook.train",
-    "sweep": "flbook.sweep",
     "key_number": "flbook.keynumbers",
     "identity": "flbook.keynumbers",
 }

@@ -20,6 +20,7 @@ from flbook.plots.look import (
     label,
     log_ticks,
     styled,
+    typeset,
 )
 
 BAND = (0.1, 0.9)
@@ -74,17 +75,17 @@ def collapse(
     curves = theory if isinstance(theory, Mapping) else {"theory": theory}
     for k, (name, curve) in enumerate(curves.items()):
         if curve is not None:
-            ax.plot(line, curve(line), color=THEORY, linestyle=("--", "-.")[k % 2], linewidth=1.6, label=name, zorder=4)
+            dashes = ("--", "-.")[k % 2]
+            ax.plot(line, curve(line), color=THEORY, linestyle=dashes, linewidth=1.6, label=typeset(name), zorder=4)
     for name, height in (levels or {}).items():
-        ax.axhline(height, color=THEORY, linestyle=":", linewidth=1.3, label=name)
+        ax.axhline(height, color=THEORY, linestyle=":", linewidth=1.3, label=typeset(name))
     if not few:
         bar = ax.figure.colorbar(mpl.cm.ScalarMappable(norm, "viridis"), ax=ax, label=label(da[groups]), pad=0.02)
         bar.outline.set_visible(False)
         log_ticks(bar.ax)
     log_ticks(ax)
     handles, texts = ax.get_legend_handles_labels()
-    ax.figure.legend(handles, texts, loc="outside right upper" if few else "outside lower center",
-                     title=label(da[groups]) if few else None, ncols=1 if few else 3)  # fmt: skip
+    ax.figure.legend(handles, texts, loc="outside lower center", title=label(da[groups]) if few else None, ncols=3)
     return ax.figure
 
 

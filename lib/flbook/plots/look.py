@@ -56,11 +56,19 @@ def canvas(ax: plt.Axes | None) -> plt.Axes:
     return panels()[1][0] if ax is None else ax
 
 
+def typeset(text: str) -> str:
+    """Plain symbols with an index, such as σ_ξ, as mathematics; what stands between dollars already stays."""
+    parts = re.split(r"(\$[^$]*\$)", text)
+    return "".join(re.sub(r"([^\W\d_])_([^\W\d_])(?![a-zA-Zα-ω])", r"$\1_\2$", part) if k % 2 == 0 else part
+                   for k, part in enumerate(parts))  # fmt: skip
+
+
 def label(da: xr.DataArray) -> str:
     """Axis label of a variable or coordinate: its ``long_name`` and, unless it is a pure number, its ``units``."""
     name, units = str(da.attrs.get("long_name") or da.name or ""), str(da.attrs.get("units", "1"))
     lines: list[str] = []
-    for word in re.findall(r"(?:\$[^$]*\$|[^\s$])+", name if units in ("1", "") else f"{name} [{units}]"):
+    name = typeset(name if units in ("1", "") else f"{name} [{units}]")
+    for word in re.findall(r"(?:\$[^$]*\$|[^\s$])+", name):
         longer = " ".join([*lines[-1:], word])
         seen = re.sub(r"\\[a-zA-Z]+|\\.", "x", longer).replace("$", "")  # a command of mathtext is one sign
         lines[-1:] = [longer] if lines and len(seen) <= _LINE else [*lines[-1:], word]
@@ -93,8 +101,14 @@ def log_ticks(ax: plt.Axes) -> None:
             if len(ticks) >= 3:
                 break
         plain = (low > 0.9e-3 and high < 2.1e4) or len(steps) > 1
-        axis.set_major_locator(FixedLocator(ticks[:: 1 + (len(ticks) - 1) // 6]))
-        axis.set_major_formatter(FuncFormatter(_plain if plain else _power))
+        text = _plain if plain else _power
+        stride = 1 + (len(ticks) - 1) // 6
+        if plain and axis is ax.xaxis:  # long numbers need room beside each other
+            room = 10 * ax.get_position().width * ax.figure.get_figwidth()  # characters
+            while stride < len(ticks) and sum(len(text(tick, 0)) + 2 for tick in ticks[::stride]) > room:
+                stride += 1
+        axis.set_major_locator(FixedLocator(ticks[::stride]))
+        axis.set_major_formatter(FuncFormatter(text))
         axis.set_minor_formatter(NullFormatter())
 
 
@@ -133,4 +147,5 @@ def direct_labels(ax: plt.Axes, ends: list[tuple[float, str, str]], gap: float =
         ceiling = heights[k + 1] - gap if k + 1 < len(heights) else 1.0
         heights[k] = min(heights[k], ceiling) if excess else heights[k]
     for height, (_, text, colour) in zip(heights, spots, strict=True):
-        ax.text(1.02, height, text, transform=ax.transAxes, color=colour, va="center", ha="left", fontweight="bold")
+        look = {"color": colour, "fontweight": "bold", "va": "center", "ha": "left"}
+        ax.text(1.02, height, typeset(text), transform=ax.transAxes, **look)

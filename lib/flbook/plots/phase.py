@@ -9,7 +9,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 
-from flbook.plots.look import THEORY, averaged, canvas, geometric, label, log_ticks, styled
+from flbook.plots.look import THEORY, averaged, canvas, geometric, label, log_ticks, styled, typeset
 
 Curve = xr.DataArray | Callable[[np.ndarray], np.ndarray]
 
@@ -77,12 +77,12 @@ def _curve(ax: plt.Axes, mean: xr.DataArray, x: str, y: str, curve: Curve, name:
     if not isinstance(curve, xr.DataArray):
         across = (np.geomspace if ax.get_xscale() == "log" else np.linspace)(*ax.get_xlim(), 200)
         dashes = ("--", "-.", (0, (1, 1)))[k % 3]
-        ax.plot(across, curve(across), color=THEORY, linestyle=dashes, path_effects=halo, label=name)
+        ax.plot(across, curve(across), color=THEORY, linestyle=dashes, path_effects=halo, label=typeset(name))
         return
     if curve.dims not in ((x,), (y,)):
         raise ValueError(f"boundary {name!r} must have the one dimension {x!r} or {y!r}, not {curve.dims}")
     points = (curve[x], curve) if curve.dims == (x,) else (curve, curve[y])
-    ax.plot(*points, "o", color=THEORY, markeredgecolor="white", markersize=6, label=name)
+    ax.plot(*points, "o", color=THEORY, markeredgecolor="white", markersize=6, label=typeset(name))
 
 
 def _edges(values: np.ndarray) -> np.ndarray:

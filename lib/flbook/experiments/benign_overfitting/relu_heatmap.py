@@ -176,7 +176,7 @@ def margins(setting: Setting, device: str = "cpu") -> xr.Dataset:
 def at_equal(error: xr.DataArray, variable: xr.DataArray, low: float, high: float) -> xr.DataArray:
     """Curves over a phase variable instead of |mu|, where all dimensions d of a lattice reach the same values of it.
 
-    variable: over (d, mu), as `flbook.theory.kou_variable` gives it of a Dataset's coordinates; it names the axis
+    variable: over (d, mu), as `flbook.theory.kou_variable` gives it of a Dataset's coordinates; it names the axis.
     """
     rows = []
     for d in error.d.values:
