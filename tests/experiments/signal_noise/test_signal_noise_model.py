@@ -8,7 +8,7 @@ import pytest
 import torch
 from scipy.special import ndtr
 
-from flbook import devices, theory
+from flbook import devices, results, theory
 from flbook.data.images import ImageNoise, digits
 from flbook.estimators import averaging
 from flbook.experiments.signal_noise import signal_noise_model as experiment
@@ -123,6 +123,16 @@ def test_without_variation_images_are_the_signal():
     whole = ImageNoise(digits((3, 8)), n=6).moments
     assert half.total == pytest.approx(whole.total / 4, rel=1e-2)
     assert half.square == pytest.approx(whole.square / 16, rel=1e-2)
+
+
+@pytest.mark.parametrize(("model", "n", "d", "snr", "seed"), [
+    ("network", 20, 256, 0.14, 3), ("linear", 40, 256, 0.075, 11), ("averaging", 80, 1024, 0.055, 19)])
+def test_stored_cells_come_out_again(model, n, d, snr, seed):
+    stored = results.open("signal_noise_model")
+    cell = replace(Setting.paper(), model=(model,), n=(n,), d=(d,), snr=(snr,), seed=(seed,))
+    again = experiment.measure(cell).squeeze()
+    for name in experiment.NAMES:
+        np.testing.assert_allclose(stored[name].sel(model=model, n=n, d=d, snr=snr, seed=seed), again[name], atol=5e-3)
 
 
 def test_bad_dimension_gets_a_sentence():
