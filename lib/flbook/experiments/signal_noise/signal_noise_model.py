@@ -39,7 +39,7 @@ class Setting:
     n: tuple[int, ...] = (40,)  # training samples
     d: tuple[int, ...] = (1024,)  # pixels of a picture, 64 times a square: digits have 8 x 8 and are enlarged
     snr: tuple[float, ...] = (0.01, 0.02, 0.04, 0.06, 0.08, 0.11, 0.16, 0.24, 0.4)
-    seed: tuple[int, ...] = tuple(range(12))
+    seed: tuple[int, ...] = tuple(range(10))
     plus: int = 3  # the digit of label +1
     minus: int = 8  # the digit of label -1
     variation: float = 1.0  # how much of what makes a digit differ from its class is kept; 0 is the model y mu itself
@@ -47,7 +47,7 @@ class Setting:
     sigma_0: float = 1e-3  # standard deviation of the initial weights
     lr: float = 4.0  # step size in units of nm / (sigma_xi^2 d (1 + n SNR^2)): what is learned takes O(1/lr) steps
     steps: int = 100
-    points: int = 300  # fresh noise patches, each beside every image
+    points: int = 200  # fresh noise patches, each beside every image
 
     @classmethod
     def book(cls) -> "Setting":
@@ -58,7 +58,7 @@ class Setting:
     def paper(cls) -> "Setting":
         """Sample sizes and picture sizes over a factor of four and sixteen, twenty seeds."""
         return cls(
-            n=(20, 40, 80), d=(256, 1024, 4096), seed=tuple(range(20)),
+            n=(20, 40, 80), d=(256, 1024, 4096), seed=tuple(range(20)), points=300,
             snr=(0.02, 0.03, 0.04, 0.055, 0.075, 0.1, 0.14, 0.19, 0.26, 0.36, 0.5),
         )
 
