@@ -107,19 +107,19 @@ def pictures(setting: Setting, d: int) -> Images:
 def ensemble(setting: Setting, n: int, d: int, device: str = "cpu") -> Ensemble:
     """Draw it: images and noise depend on the seed only, the SNR scales the images."""
     data = ImageNoise(pictures(setting, d), n, snr=1.0)
-    train, test, times = data.draw(setting.seed), data.draw_test(setting.seed), len(setting.snr)
-    snr = torch.tensor(setting.snr, dtype=torch.float64).repeat(len(setting.seed))
+    where, times = devices.device(device), len(setting.snr)
+    snr = torch.tensor(setting.snr, dtype=torch.float32, device=where).repeat(len(setting.seed))
 
     def spread(part: Tensor) -> Tensor:
         return part.to(where, torch.float32).repeat_interleave(times, 0)
 
-    where = devices.device(device)
-    strength = snr.to(where, torch.float32)
-    x, unseen = spread(train.x), spread(test.images) * strength[:, None, None]
-    x[:, :, 0] *= strength[:, None, None]
+    train, rest = data.draw(setting.seed), torch.stack([data.split(seed)[1] for seed in setting.seed])
+    x, unseen = spread(train.x), spread(data.patches.float()[rest])
+    x[:, :, 0] *= snr[:, None, None]
+    unseen *= snr[:, None, None]
     noise = spread(data.fresh_noise(setting.points, setting.seed))
-    seeds = tuple(s for s in setting.seed for _ in range(times))
-    return Ensemble(x, spread(train.y), unseen, spread(test.y), noise, strength, seeds)
+    seeds = tuple(seed for seed in setting.seed for _ in range(times))
+    return Ensemble(x, spread(train.y), unseen, spread(data.images.y[rest]), noise, snr, seeds)
 
 
 def problem(model: str, setting: Setting, drawn: Ensemble) -> Training:
