@@ -13,6 +13,7 @@ from flbook import devices, measures, rivals
 from flbook.data import SignalNoise
 from flbook.data.signal_noise import flipped_labels
 from flbook.dynamics import GramTraining, draw_gram
+from flbook.dynamics import gram as gram_module
 from flbook.experiments.benign_overfitting import relu_heatmap
 from flbook.losses import hinge, logistic, squared
 from flbook.models import TwoLayerCNN, identity, leaky_relu, relu, relu_power, softplus
@@ -169,6 +170,21 @@ def test_a_scalar_a_member_follows_its_parameters(device):
     like = torch.ones(3, 2, 5, device=device)
     factor = per_member(torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64), like)
     assert factor.device == like.device and factor.dtype == like.dtype and factor.shape == (3, 1, 1)
+
+
+@pytest.mark.parametrize("rival", [lambda p: p, rivals.linear, rivals.lazy, rivals.frozen],
+                         ids=["network", "linear", "lazy", "frozen"])
+@pytest.mark.parametrize("rule", rules(), ids=["gd", "gd each", "momentum", "momentum each"])
+def test_no_step_falls_back_to_the_cpu(monkeypatch, rival, rule):
+    """PyTorch's meta device has shapes but no numbers, refuses a partner on the CPU, and is there without a GPU."""
+    monkeypatch.setattr(gram_module, "check_labels", lambda labels: None)  # the one look at numbers
+    problem = rival(pair()[2].to("meta", torch.float32))
+    params, state = problem.start(), rule.start(problem.start())
+    for _ in range(2):
+        params, state = rule.step(problem, params, state)
+    found = [*params.values(), problem.norm(params), problem.train_loss(params)]
+    found += [measures.train_error(problem, params), measures.test_error(problem, params, 8)]
+    assert all(value.device.type == "meta" and value.dtype == torch.float32 for value in found)
 
 
 @PRESENT
