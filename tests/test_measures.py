@@ -9,7 +9,7 @@ from scipy import stats
 
 from flbook import measures, rivals
 from flbook.data import SignalNoise
-from flbook.dynamics import Gram, GramTraining
+from flbook.dynamics import Gram, GramTraining, draw_gram
 from flbook.measures import even_normal
 from flbook.models import TwoLayerCNN, identity, relu, relu_power
 from flbook.optimizers import GradientDescent
@@ -117,6 +117,22 @@ def test_the_wrong_law_would_be_seen():
     assert error(True) < error(False) - 0.02
     v = 1.25 - 1.9**2 / 4
     assert error(True) == pytest.approx(stats.norm.cdf(-1.9 / math.sqrt(v)), abs=3e-3)
+
+
+@pytest.mark.parametrize("rival", [lambda p: p, rivals.lazy], ids=["network", "lazy"])
+def test_filters_that_learned_a_strong_signal_have_the_same_law_in_float32(rival):
+    # what fresh orthogonal noise meets is then a difference of nearly equal numbers
+    gram = draw_gram(40, 20, 1000, sigma_0=1e-8, orthogonal=True, seed=tuple(range(8)))
+    y = 1.0 - 2.0 * (torch.arange(40) % 2).double()
+    network = GramTraining(gram.with_signals(row(3e4)), y, y, 0.1, law=SignalNoise(orthogonal=True).test_law)
+    single = rival(network.to(torch.float32))
+    params = fit(single, GradientDescent(3e4**-2), 300).params
+    double = single.to(torch.float64)
+    assert (measures.test_error(single, params) == 0).all()
+    noise = [p.fresh({name: c.to(dtype) for name, c in params.items()}, torch.eye(p.test_directions, dtype=dtype))
+             for p, dtype in ((single, torch.float32), (double, torch.float64))]
+    size = [z.double().square().sum(-2).sqrt() for z in noise]
+    torch.testing.assert_close(size[0], size[1], rtol=1e-3, atol=0)
 
 
 def test_error_on_given_data_counts_ties_and_true_labels():
