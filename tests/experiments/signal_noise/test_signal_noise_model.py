@@ -6,13 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from scipy.special import ndtr
 
 from flbook import devices, results, theory
 from flbook.data.images import ImageNoise, digits
 from flbook.estimators import averaging
 from flbook.experiments.signal_noise import signal_noise_model as experiment
-from flbook.experiments.signal_noise.signal_noise_model import Setting, averaging_error_on_images, exact_averaging_error
+from flbook.experiments.signal_noise.signal_noise_model import Setting, averaging_error_on_images
 from flbook.models.cnn import TwoLayerCNN
 from flbook.optimizers import GradientDescent
 from flbook.train import Training, fit
@@ -83,23 +82,6 @@ def test_frozen_filters_do_not_move():
     trained, params = experiment.train("frozen", TINY, drawn)
     assert set(params) == {"a"}
     assert float(trained.model.features(trained.x).square().mean()) == pytest.approx(1)
-
-
-@pytest.mark.parametrize(("delta", "kappa"), [(0.7, 0.4), (3.0, 1.5)])
-def test_exact_error_in_one_dimension(delta, kappa):
-    # in one dimension the classifier is the sign of a number: it errs if exactly one of two normal numbers is negative
-    n, p = 9, (1 - delta / (3 * kappa)) / 2
-    by_hand = ndtr(delta) * ndtr(-kappa) + ndtr(-delta) * ndtr(kappa)
-    assert exact_averaging_error(n, 2 * kappa, 1, p, sigma_xi=2.0) == pytest.approx(by_hand, abs=1e-12)
-
-
-def test_exact_error_against_simulation():
-    n, d, mu, p = 20, 50, 1.8, 0.1
-    generator = np.random.default_rng(0)
-    w = (1 - 2 * p) * n * mu * np.eye(d)[0] + math.sqrt(n) * generator.standard_normal((10_000, d))
-    error = ndtr(-mu * w[:, 0] / np.linalg.norm(w, axis=1))
-    assert exact_averaging_error(n, mu, d, p) == pytest.approx(error.mean(), abs=5 * error.std() / math.sqrt(len(w)))
-    assert abs(exact_averaging_error(n, mu, d, p) - theory.averaging_error(n, mu, d, p)) < 0.01
 
 
 def test_error_on_images_without_variation_is_the_closed_form():

@@ -203,25 +203,6 @@ def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
     return sweep(measure, setting, device=device, split=("seed",), cell_bytes=member / one_at_a_time, **how)
 
 
-def exact_averaging_error(n: int, mu_norm: float, d: int, flip_prob: float = 0.0, sigma_xi: float = 1.0) -> float:
-    r"""Test error of the averaging classifier on one patch :math:`y\mu + \xi`, exactly, for any n, d and signal.
-
-    .. math:: \frac12 - \frac1\pi \int_0^\infty \frac{1}{(1 + z^2)^{d/2}}\,
-              e^{-\frac{(g^2 + h^2) z^2}{2(1 + z^2)}} \sin\Big(\frac{g h z}{1 + z^2}\Big)\,\frac{dz}{z},
-              \quad g = \frac{\|\mu\|}{\sigma_\xi},\ h = (1 - 2p)\sqrt n\,g
-
-    With exactly pn flips. Derived in the lecture: the output is a sum of d products of independent normal numbers, its
-    characteristic function inverted by Gil-Pelaez. Integrated over the angle whose tangent is z, as far as it counts.
-    """
-    g = mu_norm / sigma_xi
-    h = (1 - 2 * flip_prob) * np.sqrt(n) * g
-    node, weight = np.polynomial.legendre.leggauss(300)
-    half = min(np.pi / 2, 12 / np.sqrt(d + g**2 + h**2)) / 2  # beyond, the integrand is below exp(-70)
-    sin, cos = np.sin(half * (node + 1)), np.cos(half * (node + 1))
-    decay = np.exp((d - 1) * np.log(cos) - (g**2 + h**2) * sin**2 / 2)
-    return float(0.5 - half / np.pi * (weight * decay * np.sin(g * h * sin * cos) / sin).sum())
-
-
 def averaging_error_on_images(n, snr, d, images: Moments):
     r"""Test error of the averaging classifier on images beside noise, :math:`\Phi(-1/\sqrt v)`, from moments alone.
 
