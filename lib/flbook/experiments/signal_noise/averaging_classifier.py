@@ -2,7 +2,8 @@ r"""The averaging classifier :math:`w = \sum_i \tilde y_i x_i` on one patch :mat
 
 Claim: its test error is `flbook.theory.averaging_error`,
 
-.. math:: \Phi\Big(-\frac{(1-2p)\sqrt r}{\sqrt{1 + (1-2p)^2\, n\,\mathrm{SNR}^2}}\Big), \quad r = \frac{n\|\mu\|^4}{\sigma_\xi^4 d}
+.. math:: \Phi\Big(-\frac{(1-2p)\sqrt r}{\sqrt{1 + (1-2p)^2\, n\,\mathrm{SNR}^2}}\Big), \qquad
+          r = \frac{n\|\mu\|^4}{\sigma_\xi^4 d}
 
 in the mean over training sets, up to terms of relative order 1/d and :math:`\sigma_\xi^2/(n\|\mu\|^2)`.
 

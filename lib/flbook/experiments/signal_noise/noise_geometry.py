@@ -1,8 +1,8 @@
 r"""How long noise vectors are, and how little they overlap with each other and with the signal.
 
-Claim, exact for every d: if :math:`\xi_i, \xi_k \sim N(0, \sigma_\xi^2 I_d)` are independent, :math:`\|\xi_i\|^2` has mean
-:math:`\sigma_\xi^2 d` and variance :math:`2\sigma_\xi^4 d`, and the cosine of the angle between :math:`\xi_i` and
-:math:`\xi_k`, or :math:`\xi_i` and a fixed :math:`\mu`, has mean 0 and variance 1/d.
+Claim, exact for every d: if :math:`\xi_i, \xi_k \sim N(0, \sigma_\xi^2 I_d)` are independent, then :math:`\|\xi_i\|^2`
+has mean :math:`\sigma_\xi^2 d` and variance :math:`2\sigma_\xi^4 d`, and the cosine of the angle between :math:`\xi_i`
+and :math:`\xi_k`, or :math:`\xi_i` and a fixed :math:`\mu`, has mean 0 and variance 1/d.
 
 Source: derived in the lecture `signal_noise_model`.
 """
