@@ -99,5 +99,5 @@ $(BOOK): requirements-book.lock pyproject.toml
 # The oldest numpy allowed, and Colab's old IPython and ipywidgets; the rest as the resolver likes.
 OLD = torch==$(TORCH) numpy==2.0.2 ipython==7.34.0 ipywidgets==7.7.1
 $(FLOOR): requirements.lock pyproject.toml
-	$(call environment,$(OLD) $(shell grep -E '^(pytest|pytest-xdist|nbval|nbclient|beartype|setuptools|jaxtyping|einops|pooch)==' requirements.lock) \
+	$(call environment,$(OLD) $(shell grep -E '^(pytest|pytest-xdist|pytest-timeout|nbval|nbclient|beartype|setuptools|jaxtyping|einops|pooch)==' requirements.lock) \
 		scipy xarray matplotlib tqdm scikit-learn safetensors 'ipykernel<7' 'submitit' 'dask[distributed]',with PyTorch; some minutes)
