@@ -85,7 +85,7 @@ def coefficient_race(
     log: str = "xy",
     band: tuple[float, float] = BAND,
 ) -> Figure:
-    """Signal learning against noise memorisation while training, in one regime or in two side by side.
+    """Signal learning against noise memorisation while training, in one regime or in two above each other.
 
     Args:
         ds: one Dataset, or a dict title -> Dataset with one entry a panel.
@@ -93,17 +93,17 @@ def coefficient_race(
         panel: a dimension of `ds` with one or two values, one panel each; `titles` then names them.
     """
     runs = _panels(ds, panel, titles)
-    fig, axes = panels(len(runs), sharey=True)
+    fig, axes = panels(len(runs), sharex=True, sharey=True)
     for ax, (title, run) in zip(axes, runs.items(), strict=True):
         _scales(ax, log)
         pairs = ((signal, SIGNAL, "o"), (noise, NOISE, "s"))
         for name, colour, marker in pairs:
             _drawn(ax, run[name], x, over, band, colour, marker, log)
-        ax.set(xlabel=label(run[x]), title=title)
+        ax.set(xlabel=label(run[x]), ylabel="coefficient", title=title)
         ax.margins(x=0.01)
     for ax in axes:
         log_ticks(ax)
-    axes[0].set_ylabel("coefficient")
+        ax.label_outer()
     fig.legend(axes[0].get_lines(), [_name(run[name]) for name in (signal, noise)], loc="outside lower center", ncols=2)
     return fig
 

@@ -23,7 +23,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
 _LINE = 30  # characters a line of an axis label
 _FILE = Path(__file__).with_name("flbook.mplstyle")
 _MEANING = {"gamma": SIGNAL, "signal": SIGNAL, "rho": NOISE, "noise": NOISE, "test": TEST, "train": TRAIN}
-SINGLE, DOUBLE = (5.2, 3.6), (6.8, 3.3)
+SIZE = (5.2, 3.6)  # inches of one panel: on a phone its text is still readable
 
 
 def style() -> None:
@@ -44,11 +44,11 @@ def styled(draw: Callable) -> Callable:
 
 @styled
 def panels(count: int = 1, **kwargs) -> tuple[Figure, list[plt.Axes]]:
-    """An empty figure of the book's size with one panel or two side by side, and the list of its axes."""
+    """An empty figure of the book's size with one panel, or two above each other, and the list of its axes."""
     if count not in (1, 2):
-        raise ValueError(f"count must be 1 or 2 panels (more are not readable on a phone), not {count}")
-    fig, axes = plt.subplots(1, count, figsize=SINGLE if count == 1 else DOUBLE, squeeze=False, **kwargs)
-    return fig, list(axes[0])
+        raise ValueError(f"count must be 1 or 2 panels (more are not one message), not {count}")
+    fig, axes = plt.subplots(count, 1, figsize=(SIZE[0], SIZE[1] if count == 1 else 1.7 * SIZE[1]), squeeze=False, **kwargs)
+    return fig, list(axes[:, 0])
 
 
 def canvas(ax: plt.Axes | None) -> plt.Axes:
