@@ -118,6 +118,12 @@ def test_frozen_trains_the_last_layer_on_normalised_features(activation, bias):
     a, f = frozen_by_hand(direct, RULE, STEPS)
     torch.testing.assert_close(params["a"], a, rtol=1e-10, atol=1e-11)
     torch.testing.assert_close(frozen.predict(params), f, rtol=1e-10, atol=1e-11)
+    # fresh samples without noise: the features of the signal and of a patch of zeros, in the same normalisation
+    w, b = direct.start()["w"].flatten(1, 2), direct.start()["b"].flatten(1, 2) if bias else 0
+    mu = torch.zeros(D).double().index_fill(0, torch.tensor(0), 2.0)
+    for outputs, sign in zip(frozen.test_outputs(params, torch.zeros(1, 2 * M).double()), (1, -1), strict=True):
+        phi = activation(sign * (w @ mu) + b) + activation(0 * w[..., 0] + b)
+        torch.testing.assert_close(outputs[:, 0], (a * phi / frozen.size).sum(-1), rtol=1e-9, atol=1e-10)
 
 
 def test_frozen_gradient_is_the_finite_difference_and_the_norm_is_euclidean():

@@ -125,6 +125,23 @@ def test_loss_and_gradient_by_hand():
     assert problem.norm(grad).item() == pytest.approx(s * (1 + 4 + 1 + 4 + 1) ** 0.5)
 
 
+@pytest.mark.parametrize("loss", [logistic, squared, hinge], ids=repr)
+def test_loss_is_the_mean_over_samples(loss):
+    problem = training(loss=loss)
+    f = problem.predict(problem.start())
+    by_hand = sum(loss(f[:, i], problem.observed[:, i]) for i in range(5)) / 5
+    torch.testing.assert_close(problem.train_loss(problem.start()), by_hand)
+
+
+def test_the_start_is_a_copy():
+    problem = training()
+    before = problem.start()
+    for p in problem.start().values():
+        p.zero_()
+    for name, p in problem.model.named_parameters():
+        assert torch.equal(p, before[name]) and (name == "b" or (p != 0).any())
+
+
 @pytest.mark.parametrize("activation", [softplus, relu, relu_power(2.0), leaky_relu(0.3)], ids=repr)
 @pytest.mark.parametrize("loss", [logistic, squared, hinge], ids=repr)
 def test_gradient_is_the_finite_difference(activation, loss):

@@ -72,6 +72,18 @@ def test_the_authors_cells_are_those_of_one_network_on_drawn_vectors(d, seed, mu
     assert error == pytest.approx(cell.test_error.item(), abs=0.02)
 
 
+def test_mean_over_filters_unless_the_setting_says_otherwise():
+    theory, authors = (relu_heatmap.problem(setting, 20, "cpu") for setting in (TINY, AUTHORS))
+    assert (theory.scale, theory.bias) == (0.1, False) and (authors.scale, authors.bias) == (0.5, True)
+    assert theory.start()["mu"].shape == (2, 3, 3, 20), "ensemble axes d, seed, mu"
+    # drawn to the stated sizes: |xi|^2 = d, |w_0|^2 = sigma_0^2 d
+    for gram, start in ((theory.gram, TINY.sigma_0), (authors.gram, None)):
+        square = gram.xi_xi.diagonal(dim1=-2, dim2=-1).mean((-3, -2, -1))
+        np.testing.assert_allclose(square, TINY.d, rtol=0.1)
+        size = gram.w_w.diagonal(dim1=-2, dim2=-1).mean((-3, -2, -1)) / square
+        np.testing.assert_allclose(size, [start**2] * 2 if start else [1 / (3 * d) for d in TINY.d], rtol=0.15)
+
+
 def test_step_sizes():
     like = torch.zeros((), dtype=torch.float64)
     noise_time = relu_heatmap.step_size(replace(TINY, lr=2.0, sigma_xi=0.5), 10, like)
