@@ -46,7 +46,7 @@ class Setting:
     m: int = 10  # filters a sign
     sigma_0: float = 1e-3  # standard deviation of the initial weights
     lr: float = 4.0  # step size in units of nm / (sigma_xi^2 d (1 + n SNR^2)): what is learned takes O(1/lr) steps
-    steps: int = 100
+    steps: int = 50
     points: int = 200  # fresh noise patches, each beside every image
 
     @classmethod
