@@ -13,6 +13,7 @@ from flbook.dynamics import Gram, GramTraining, draw_gram
 from flbook.measures import even_normal
 from flbook.models import TwoLayerCNN, identity, relu, relu_power
 from flbook.optimizers import GradientDescent
+from flbook.shapes import Quantity, signs
 from flbook.train import Training, fit
 
 SEEDS, M, D = (0, 1, 2, 3), 3, 40
@@ -37,6 +38,57 @@ def test_coefficients_by_hand():
     gamma, rho, loss = measures.coefficients(problem)
     assert [q.of(params).item() for q in (gamma, rho)] == [2, 9] and [q.name for q in (gamma, rho)] == ["gamma", "rho"]
     assert loss.of(params).item() == problem.train_loss(params).item() and loss.units == "nats"
+
+
+def both(activation, **data):
+    """A training problem in d dimensions and in coefficients, and its sample."""
+    model = SignalNoise(n=6, d=D, mu_norm=2.0, **data)
+    sample = model.draw(SEEDS)
+    cnn = TwoLayerCNN(D, M, 0.1, activation, seed=SEEDS, dtype=torch.float64)
+    return Training(cnn, sample.x, sample.observed), GramTraining.of(model, sample, cnn), sample
+
+
+@pytest.mark.parametrize("activation", [relu, relu_power(3.0)], ids=["relu", "cube"])
+def test_weights_are_rebuilt_from_gamma_and_rho_with_the_inverse_square_of_the_norms(activation):
+    direct, gram, sample = both(activation, flip_prob=0.2)
+    w = fit(direct, GradientDescent(0.3), 40).params["w"]
+    params = fit(gram, GradientDescent(0.3), 40).params
+    gamma, rho = measures.signal_learning(gram, params), measures.noise_memorization(gram, params)
+    assert gamma.shape == (4, 2, M) and rho.shape == (4, 2, M, 6)
+    sign = signs(2, w)[:, None]
+
+    def rebuilt(power):
+        mu, xi = (v * v.norm(dim=-1, keepdim=True) ** power for v in (sample.mu, sample.xi))
+        along_xi = torch.einsum("...jrn,...nd->...jrd", rho, xi)
+        return direct.start()["w"] + (sign * gamma)[..., None] * mu + along_xi
+
+    error = {power: ((rebuilt(power) - w).norm() / w.norm()).item() for power in (-2, -1)}
+    assert error[-2] < 1e-10 and error[-1] > 0.5
+
+
+def coefficient_paths(activation, steps=300, **data):
+    _, gram, sample = both(activation, **data)
+    quantities = [Quantity("gamma", lambda p: measures.signal_learning(gram, p), ("j", "r")),
+                  Quantity("rho", lambda p: measures.noise_memorization(gram, p), ("j", "r", "i"))]
+    history = fit(gram, GradientDescent(0.1), steps, quantities, ("seed",), range(steps + 1)).history
+    same = torch.stack([sample.observed == j for j in (1, -1)], -2)[..., None, :].expand(-1, -1, M, -1).numpy()
+    return history.gamma.values, history.rho.values, same
+
+
+@pytest.mark.parametrize("activation", [relu, relu_power(3.0)], ids=["relu", "cube"])
+@pytest.mark.parametrize("orthogonal", [True, False])
+def test_coefficients_are_monotone_without_label_noise(activation, orthogonal):
+    gamma, rho, same = coefficient_paths(activation, orthogonal=orthogonal)
+    assert (gamma[1:] >= gamma[:-1]).all() and (gamma[-1] > 0.1).any()
+    rho_bar, rho_low = rho[:, same], rho[:, ~same]
+    assert (rho_bar >= 0).all() and (rho_bar[1:] >= rho_bar[:-1]).all() and (rho_bar[-1] > 0.1).any()
+    assert (rho_low <= 0).all() and (rho_low[1:] <= rho_low[:-1]).all() and (rho_low[-1] < -0.01).any()
+
+
+def test_with_label_noise_the_signal_coefficient_may_shrink():
+    gamma, rho, same = coefficient_paths(relu, orthogonal=True, flip_prob=0.4)
+    assert (gamma[1:] < gamma[:-1]).any(), "else the test above says nothing about label noise"
+    assert (rho[:, same] >= 0).all() and (rho[:, ~same] <= 0).all(), "noise coefficients follow the observed labels"
 
 
 def test_train_error_counts_observed_labels_and_a_tie_as_an_error():

@@ -9,10 +9,10 @@ import torch
 from flbook.data import SignalNoise
 from flbook.dynamics import Gram, GramTraining
 from flbook.losses import hinge, logistic, squared
-from flbook.measures import noise_memorization, signal_learning
+from flbook.measures import signal_learning
 from flbook.models import TwoLayerCNN, identity, leaky_relu, relu, relu_power, softplus
 from flbook.optimizers import GradientDescent, Momentum
-from flbook.shapes import Quantity, signs
+from flbook.shapes import Quantity
 from flbook.train import Training, fit
 
 SEEDS = (0, 1, 2)
@@ -170,49 +170,6 @@ def test_an_ensemble_is_a_loop(bias):
     for member, seed in enumerate(SEEDS):
         for name, p in fit(both(bias=bias, seeds=seed, **data)[1], Momentum(0.1), STEPS).params.items():
             torch.testing.assert_close(together[name][member], p, rtol=1e-10, atol=1e-12)
-
-
-@pytest.mark.parametrize("activation", ["relu", "cube"])
-def test_weights_are_rebuilt_from_gamma_and_rho_with_the_inverse_SQUARE_of_the_norms(activation):
-    direct, gram, sample = both(ACTIVATIONS[activation], flip_prob=0.2)
-    w = fit(direct, GradientDescent(0.3), STEPS).params["w"]
-    params = fit(gram, GradientDescent(0.3), STEPS).params
-    gamma, rho = signal_learning(gram, params), noise_memorization(gram, params)
-    assert gamma.shape == (3, 2, M) and rho.shape == (3, 2, M, N)
-    sign = signs(2, w)[:, None]
-
-    def rebuilt(power):
-        mu, xi = (v * v.norm(dim=-1, keepdim=True) ** power for v in (sample.mu, sample.xi))
-        along_xi = torch.einsum("...jrn,...nd->...jrd", rho, xi)
-        return direct.start()["w"] + (sign * gamma)[..., None] * mu + along_xi
-
-    error = {power: ((rebuilt(power) - w).norm() / w.norm()).item() for power in (-2, -1)}
-    assert error[-2] < 1e-10 and error[-1] > 0.5
-
-
-def coefficient_paths(steps=300, **data):
-    _, gram, sample = both(relu_power(3.0) if data.pop("cube", False) else relu, **data)
-    quantities = [Quantity("gamma", lambda p: signal_learning(gram, p), ("j", "r")),
-                  Quantity("rho", lambda p: noise_memorization(gram, p), ("j", "r", "i"))]
-    history = fit(gram, GradientDescent(0.1), steps, quantities, ("seed",), range(steps + 1)).history
-    same = torch.stack([sample.observed == j for j in (1, -1)], -2)[..., None, :].expand(-1, -1, M, -1).numpy()
-    return history.gamma.values, history.rho.values, same
-
-
-@pytest.mark.parametrize("cube", [False, True], ids=["relu", "cube"])
-@pytest.mark.parametrize("orthogonal", [True, False])
-def test_coefficients_are_monotone_without_label_noise(cube, orthogonal):
-    gamma, rho, same = coefficient_paths(cube=cube, orthogonal=orthogonal)
-    assert (gamma[1:] >= gamma[:-1]).all() and (gamma[-1] > 0.1).any()
-    rho_bar, rho_low = rho[:, same], rho[:, ~same]
-    assert (rho_bar >= 0).all() and (rho_bar[1:] >= rho_bar[:-1]).all() and (rho_bar[-1] > 0.1).any()
-    assert (rho_low <= 0).all() and (rho_low[1:] <= rho_low[:-1]).all() and (rho_low[-1] < -0.01).any()
-
-
-def test_with_label_noise_the_signal_coefficient_may_shrink():
-    gamma, rho, same = coefficient_paths(orthogonal=True, flip_prob=0.4)
-    assert (gamma[1:] < gamma[:-1]).any(), "else the test above says nothing about label noise"
-    assert (rho[:, same] >= 0).all() and (rho[:, ~same] <= 0).all(), "noise coefficients follow the observed labels"
 
 
 @pytest.mark.parametrize("orthogonal", [False, True])
