@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from importlib.util import find_spec
 
 import pytest
 
@@ -33,6 +34,10 @@ def test_every_public_name_resolves():
     for name in flbook.__all__:
         assert getattr(flbook, name) is not None, name
     assert set(flbook.__all__) <= set(dir(flbook))
+
+
+def test_no_public_name_is_hidden_by_a_submodule():
+    assert not [name for name in flbook.__all__ if find_spec(f"flbook.{name}")], "importing it would replace the name"
 
 
 def test_submodules_resolve_without_an_import_statement():
