@@ -47,7 +47,8 @@ def panels(count: int = 1, **kwargs) -> tuple[Figure, list[plt.Axes]]:
     """An empty figure of the book's size with one panel, or two above each other, and the list of its axes."""
     if count not in (1, 2):
         raise ValueError(f"count must be 1 or 2 panels (more are not one message), not {count}")
-    fig, axes = plt.subplots(count, 1, figsize=(SIZE[0], SIZE[1] if count == 1 else 1.7 * SIZE[1]), squeeze=False, **kwargs)
+    width, height = SIZE
+    fig, axes = plt.subplots(count, 1, figsize=(width, (1, 1.7)[count - 1] * height), squeeze=False, **kwargs)
     return fig, list(axes[:, 0])
 
 
