@@ -29,7 +29,7 @@ def train_error(problem, params: Params) -> Float[Tensor, "*E"]:
 
 
 def test_error(problem, params: Params, points: int = 1024, seed: int = 0) -> Float[Tensor, "*E"]:
-    """Probability of a wrong sign on fresh data with true labels, from the data model's own exact test law.
+    """Probability of a wrong or missing sign on fresh data with true labels, from the data model's own exact test law.
 
     points: fresh noise patches, rounded up to a power of two, each used under both labels, the same for every member.
     The error that a test set with labels flipped with probability p would show is ``p + (1 - 2 p) * test_error``.

@@ -29,10 +29,17 @@ def numpy_generator(seed: int, role: str) -> np.random.Generator:
     return np.random.default_rng(entropy(seed, role))
 
 
+def over_seeds(draw, seed):
+    """``draw(seed)`` for one seed; for a tuple (list, range) of seeds the draws stacked along a new first axis."""
+    import torch
+
+    if isinstance(seed, tuple | list | range):
+        return torch.stack([draw(int(one)) for one in seed])
+    return draw(int(seed))
+
+
 def normal(shape: tuple[int, ...], seed: int | tuple[int, ...], role: str):
     """Standard normal numbers in float64, shape ``(*seeds, *shape)``: one leading axis if `seed` is a tuple."""
     import torch
 
-    if isinstance(seed, int):
-        return torch.randn(shape, generator=generator(seed, role), dtype=torch.float64)
-    return torch.stack([normal(shape, one, role) for one in seed])
+    return over_seeds(lambda one: torch.randn(shape, generator=generator(one, role), dtype=torch.float64), seed)

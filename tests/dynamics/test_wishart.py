@@ -14,6 +14,7 @@ from flbook.data import SignalNoise
 from flbook.data.signal_noise import flipped_labels
 from flbook.dynamics import Gram, GramTraining, draw_gram
 from flbook.dynamics.wishart import bartlett
+from flbook.models import TwoLayerCNN
 from flbook.optimizers import GradientDescent
 from flbook.train import fit
 
@@ -170,3 +171,11 @@ def test_bad_input_is_one_sentence(arguments, sentence):
     with pytest.raises(ValueError, match=sentence) as error:
         draw_gram(**dict(n=4, k=4, d=100, sigma_0=0.1) | arguments)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("sigma_0", [0.0, -1.0, math.nan, math.inf])
+def test_a_start_of_no_or_infinite_size_is_refused(sigma_0):
+    with pytest.raises(ValueError, match="^sigma_0 must be positive and finite"):
+        draw_gram(4, 4, 100, sigma_0=sigma_0)
+    with pytest.raises(ValueError, match="^sigma_0 must be positive and finite"):
+        TwoLayerCNN(10, 2, sigma_0=sigma_0)

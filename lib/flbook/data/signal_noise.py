@@ -34,18 +34,17 @@ def flipped_labels(
     not exact: each label is +1 or -1 with probability 1/2 and is flipped independently with probability `flip_prob`.
     """
     check_flips(flip_prob)
-    if isinstance(seed, tuple):
-        pairs = [flipped_labels(n, flip_prob, one, exact, role) for one in seed]
-        return torch.stack([y for y, _ in pairs]), torch.stack([observed for _, observed in pairs])
     index = torch.arange(n)
-    if exact:
-        y = 1.0 - 2.0 * (index % 2).double()
-        flip = index < round(flip_prob * n)
-    else:
-        uniform = torch.rand((n, 2), generator=rng.generator(seed, role), dtype=torch.float64)
-        y = torch.where(uniform[:, 0] < 0.5, 1.0, -1.0).double()
-        flip = uniform[:, 1] < flip_prob
-    return y, torch.where(flip, -y, y)
+
+    def draw(one: int) -> Tensor:
+        if exact:
+            y, flip = 1.0 - 2.0 * (index % 2).double(), index < round(flip_prob * n)
+        else:
+            uniform = torch.rand((n, 2), generator=rng.generator(one, role), dtype=torch.float64)
+            y, flip = torch.where(uniform[:, 0] < 0.5, 1.0, -1.0).double(), uniform[:, 1] < flip_prob
+        return torch.stack([y, torch.where(flip, -y, y)])
+
+    return rng.over_seeds(draw, seed).unbind(-2)
 
 
 @dataclass(frozen=True)

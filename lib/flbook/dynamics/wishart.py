@@ -15,6 +15,7 @@ from torch import Tensor
 from flbook import rng
 from flbook.data.signal_noise import check_noise, check_sizes
 from flbook.dynamics.gram import Gram
+from flbook.models.cnn import check_start
 
 
 def draw_gram(
@@ -37,6 +38,7 @@ def draw_gram(
     dims = d if isinstance(d, tuple) else (d,)
     seeds = seed if isinstance(seed, tuple) else (seed,)
     check_noise(sigma_xi)
+    check_start(sigma_0)
     check_room(n, k, min(dims))
     factor = torch.stack([bartlett(n + k, np.array(dims) - 1, one) for one in seeds], dim=1)
     along = torch.stack([rng.normal((n + k,), one, "along the signal") for one in seeds])  # components on mu

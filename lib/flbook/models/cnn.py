@@ -62,9 +62,16 @@ class TwoLayerCNN(nn.Module):
         return f[..., 0] - f[..., 1]
 
 
+def check_start(sigma_0: float) -> None:
+    """Refuse a standard deviation that no start has."""
+    if not (math.isfinite(sigma_0) and sigma_0 > 0):
+        raise ValueError(f"sigma_0 must be positive and finite (None is PyTorch's default start); got {sigma_0}")
+
+
 def initial_weights(d: int, k: int, sigma_0: float | None, seed: int | tuple[int, ...]) -> Float[Tensor, "*E k d"]:
     r"""Filters before training: Gaussian of standard deviation sigma_0, or uniform in :math:`\pm 1/\sqrt d` if None."""
     if sigma_0 is not None:
+        check_start(sigma_0)
         return sigma_0 * rng.normal((k, d), seed, "weights")
     return _uniform((k, d), seed, "weights") / math.sqrt(d)
 
@@ -76,6 +83,5 @@ def initial_bias(d: int, k: int, sigma_0: float | None, seed: int | tuple[int, .
 
 
 def _uniform(shape: tuple[int, ...], seed: int | tuple[int, ...], role: str) -> Tensor:
-    if isinstance(seed, tuple):
-        return torch.stack([_uniform(shape, one, role) for one in seed])
-    return 2 * torch.rand(shape, generator=rng.generator(seed, role), dtype=torch.float64) - 1
+    unit = rng.over_seeds(lambda one: torch.rand(shape, generator=rng.generator(one, role), dtype=torch.float64), seed)
+    return 2 * unit - 1
