@@ -124,7 +124,7 @@ class ImageNoise:
         return self.sigma_xi * rng.normal((points, self.d), seed, "fresh noise")
 
     def _sample(self, seed: int | tuple[int, ...], unseen: bool) -> ImageSample:
-        if isinstance(seed, tuple):
+        if isinstance(seed, tuple | list | range):
             parts = zip(*(self._sample(one, unseen) for one in seed), strict=True)
             return ImageSample(*(torch.stack(part) for part in parts))._replace(mu=self.mu)
         places = self.split(seed)[int(unseen)]

@@ -124,11 +124,10 @@ def ensemble(setting: Setting, n: int, d: int, device: str = "cpu") -> Ensemble:
 
 def problem(model: str, setting: Setting, drawn: Ensemble) -> Training:
     """The training problem of the network or of a rival; averaging is linear, started at zero."""
-    linear = model in ("linear", "averaging")
-    cnn = TwoLayerCNN(
-        drawn.x.shape[-1], setting.m, 0.0 if model == "averaging" else setting.sigma_0,
-        activation=identity if linear else relu, seed=drawn.seed,
-    ).to(drawn.x.device)
+    activation = identity if model in ("linear", "averaging") else relu
+    cnn = TwoLayerCNN(drawn.x.shape[-1], setting.m, setting.sigma_0, activation, seed=drawn.seed).to(drawn.x.device)
+    if model == "averaging":
+        nn.init.zeros_(cnn.w)
     if model == "frozen":
         return Training(FrozenCNN(cnn, drawn.x), drawn.x, drawn.y)
     network = Training(cnn, drawn.x, drawn.y)
