@@ -64,8 +64,8 @@ class TwoLayerCNN(nn.Module):
 
 def check_start(sigma_0: float) -> None:
     """Refuse a standard deviation that no start has."""
-    if not (math.isfinite(sigma_0) and sigma_0 > 0):
-        raise ValueError(f"sigma_0 must be positive and finite (None is PyTorch's default start); got {sigma_0}")
+    if not (math.isfinite(sigma_0) and sigma_0 >= 0):
+        raise ValueError(f"sigma_0 must be finite and not negative (None is PyTorch's default start); got {sigma_0}")
 
 
 def initial_weights(d: int, k: int, sigma_0: float | None, seed: int | tuple[int, ...]) -> Float[Tensor, "*E k d"]:
