@@ -103,7 +103,7 @@ def log_ticks(ax: plt.Axes) -> None:
                 break
         plain = (low > 0.9e-3 and high < 2.1e4) or len(steps) > 1
         text = _plain if plain else _power
-        stride = 1 + (len(ticks) - 1) // 6
+        stride = max(1, -(-len(ticks) // 6))
         if plain and axis is ax.xaxis:  # long numbers need room beside each other
             room = 10 * ax.get_position().width * ax.figure.get_figwidth()  # characters
             while stride < len(ticks) and sum(len(text(tick, 0)) + 2 for tick in ticks[::stride]) > room:
