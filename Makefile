@@ -58,7 +58,7 @@ paper: $(DEV)  ## run every experiment at the papers' scale into lib/flbook/resu
 	done
 
 bench: $(DEV)  ## measure speed against plain PyTorch
-	@set -e; for file in bench/*.py; do echo "== $$file"; .venv/bin/python $$file; done
+	@set -e; for file in $(filter-out bench/record.py,$(wildcard bench/*.py)); do echo "== $$file"; .venv/bin/python $$file; done
 
 floor: $(FLOOR)  ## import everything and run a lecture on the oldest packages allowed [TORCH=2.6.0]
 	@.venv-floor/bin/python -c "import importlib, pkgutil, flbook; \

@@ -6,11 +6,10 @@ Sixteen networks, drawn, trained for 200 steps and tested, at d = 10^3 to 10^7, 
 draw; beside it one network in d dimensions, up to 10^5. One core; the dimensions in turn, five times, minimum of each.
 """
 
-import json
 import time
-from pathlib import Path
 
 import torch
+from record import record
 
 from flbook import measures
 from flbook.data.signal_noise import SignalNoise, flipped_labels
@@ -77,10 +76,7 @@ def main() -> None:
         ],
         "one core": True,
     }
-    print(f"largest over smallest: {found['largest over smallest']:.3f}")
-    out = Path(__file__).parent / "results" / "dimension.json"
-    out.parent.mkdir(exist_ok=True)
-    out.write_text(json.dumps(found, indent=1) + "\n")
+    record("dimension", found)
 
 
 if __name__ == "__main__":

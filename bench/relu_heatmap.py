@@ -6,16 +6,15 @@ The script trains one `nn.Module` at a time: data built sample by sample, autogr
 flbook trains all cells of a dimension as one ensemble in Gram coordinates. Both times include drawing data and testing.
 """
 
-import json
 import os
 import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from multiprocessing import get_context
-from pathlib import Path
 
 import torch
+from record import record
 from torch import nn
 
 from flbook import devices
@@ -120,11 +119,7 @@ def main() -> None:
     }
     os.environ["OMP_NUM_THREADS"] = "1"  # for the two processes
     found |= {f"seconds for the full grid, {device}": full_grid(device) for device in devices.present()}
-    for name, value in found.items():
-        print(f"{name:45s} {value}")
-    out = Path(__file__).parent / "results" / "relu_heatmap.json"
-    out.parent.mkdir(exist_ok=True)
-    out.write_text(json.dumps(found, indent=1) + "\n")
+    record("relu_heatmap", found)
 
 
 if __name__ == "__main__":
