@@ -70,7 +70,7 @@ class Setting:
         """One n and d, from harmful to benign, with what learns no feature beside the network."""
         r = (0.1, 0.3, 1, 3, 10, 30)
         return cls(model=tuple(MODELS), n=(50,), d=(2500,), mu=tuple((x * 2500 / 50) ** 0.25 for x in r),
-                   seed=tuple(range(32)))
+                   seed=tuple(range(16)))
 
     @classmethod
     def authors(cls) -> "Setting":
