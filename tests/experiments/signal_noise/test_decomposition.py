@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+import xarray as xr
 
 from flbook import devices, results
 from flbook.data.signal_noise import SignalNoise
@@ -75,6 +76,8 @@ def test_both_ways_of_the_clock_train():
     found = experiment.timed(replace(Setting(), n=6, m=2, steps=2), repeats=1, dimensions=(50, 60), direct=(50,))
     assert found["drawn_d"] == [50.0, 60.0] and found["direct_d"] == [50.0] and found["timed_steps"] == 2
     assert min(found["drawn_seconds"] + found["direct_seconds"]) > 0
+    drawn = experiment.clock(xr.Dataset(attrs=found), "drawn")
+    assert drawn.d.values.tolist() == [50.0, 60.0] and drawn.attrs["long_name"] == "set-up and 2 steps"
 
 
 @pytest.mark.parametrize(

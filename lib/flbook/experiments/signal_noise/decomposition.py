@@ -214,3 +214,10 @@ def timed(
         for way in (train_drawn, train_direct)
         for what, values in (("d", {job: float(job[1]) for job in jobs}), ("seconds", best))
     } | {"timed_steps": setting.steps}
+
+
+def clock(paper: xr.Dataset, way: str) -> xr.DataArray:
+    """Seconds over d that a stored result took to train one network, "drawn" in coefficients or "direct"."""
+    d = ("d", paper.attrs[f"{way}_d"], {"long_name": "patch dimension d", "units": "1"})
+    about = {"long_name": f"set-up and {paper.attrs['timed_steps']} steps", "units": "s"}
+    return xr.DataArray(paper.attrs[f"{way}_seconds"], dims="d", coords={"d": d}, attrs=about)
