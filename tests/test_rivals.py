@@ -113,7 +113,7 @@ def frozen_by_hand(direct, rule, steps):
 def test_frozen_trains_the_last_layer_on_normalised_features(activation, bias):
     direct, gram, _ = both(activation, bias)
     frozen = rivals.frozen(gram)
-    assert frozen.on_samples(frozen.features, frozen.size).square().mean((-2, -1)).tolist() == pytest.approx([1] * 3)
+    assert frozen.samples.square().mean((-2, -1)).tolist() == pytest.approx([1] * 3)
     params = fit(frozen, RULE, STEPS).params
     a, f = frozen_by_hand(direct, RULE, STEPS)
     torch.testing.assert_close(params["a"], a, rtol=1e-10, atol=1e-11)

@@ -17,6 +17,8 @@ from torch import Tensor, nn
 
 from flbook.dynamics.gram import GramTraining, Params
 from flbook.models.activations import identity
+from flbook.models.cnn import TwoLayerCNN
+from flbook.shapes import signs
 from flbook.train import Training
 
 
@@ -96,15 +98,21 @@ class FrozenGramTraining:
         return {patch: self.problem.respond(value, patch) for patch, value in z.items()}
 
     @cached_property
-    def size(self) -> Tensor:
-        """Root mean square of the features, one a member."""
-        return self.on_samples(self.features, 1.0).square().mean((-2, -1)).sqrt()[..., None]
-
-    def on_samples(self, features: dict[str, Tensor], size) -> Float[Tensor, "*E n k"]:
-        """Features of the training samples, both patches summed."""
-        plus, minus = features["plus"][..., None, :], features["minus"][..., None, :]
+    def _summed(self) -> Tensor:
+        """Features of the training samples, both patches summed, shape ``(*E, n, k)``."""
+        plus, minus = self.features["plus"][..., None, :], self.features["minus"][..., None, :]
         signal = torch.where(self.problem.y[..., None] > 0, plus, minus)
-        return (signal + features["noise"].mT) / (size if isinstance(size, float) else size[..., None])
+        return signal + self.features["noise"].mT
+
+    @cached_property
+    def size(self) -> Tensor:
+        """Root mean square of the features, one a member, shape ``(*E, 1)``."""
+        return self._summed.square().mean((-2, -1)).sqrt()[..., None]
+
+    @cached_property
+    def samples(self) -> Tensor:
+        """Scaled features of the training samples, shape ``(*E, n, k)``."""
+        return self._summed / self.size[..., None]
 
     def start(self) -> Params:
         """Output weights of the network."""
@@ -112,7 +120,7 @@ class FrozenGramTraining:
 
     def predict(self, params: Params) -> Float[Tensor, "*E n"]:
         """Outputs on the training samples."""
-        return torch.einsum("...nk,...k->...n", self.on_samples(self.features, self.size), params["a"])
+        return torch.einsum("...nk,...k->...n", self.samples, params["a"])
 
     @property
     def observed(self) -> Tensor:
@@ -127,7 +135,7 @@ class FrozenGramTraining:
         """Gradient in the output weights."""
         labels = self.observed if observed is None else observed
         pull = self.problem.loss.slope(self.predict(params), labels) / labels.shape[-1]
-        return {"a": torch.einsum("...n,...nk->...k", pull, self.on_samples(self.features, self.size))}
+        return {"a": torch.einsum("...n,...nk->...k", pull, self.samples)}
 
     def norm(self, direction: Params) -> Float[Tensor, "*E"]:
         """Length of a direction."""
@@ -150,6 +158,25 @@ class FrozenGramTraining:
 def frozen(problem: GramTraining) -> FrozenGramTraining:
     """Random features: the initial filters stay, the output weights train."""
     return FrozenGramTraining(problem)
+
+
+class FrozenCNN(nn.Module):
+    """Random features for given images: the filters of a network stay as they are, its output weights train."""
+
+    def __init__(self, cnn: TwoLayerCNN, x: Float[Tensor, "*E n 2 d"]):
+        super().__init__()
+        self.w, self.activation = cnn.w.detach().flatten(-3, -2), cnn.activation
+        self.size = 1.0
+        self.size = self.features(x).square().mean((-2, -1), keepdim=True).sqrt()  # so that any sigma_0 gives one rule
+        self.a = nn.Parameter(cnn.scale * signs(self.w.shape[-2], self.w).expand(self.w.shape[:-1]).clone())
+
+    def features(self, x: Float[Tensor, "*#E n P d"]) -> Float[Tensor, "*E n k"]:
+        """Responses of the filters, summed over patches."""
+        return self.activation(torch.einsum("...npd,...kd->...npk", x, self.w)).sum(-2) / self.size
+
+    def forward(self, x: Float[Tensor, "*#E n P d"]) -> Float[Tensor, "*E n"]:
+        """Outputs for n samples."""
+        return torch.einsum("...nk,...k->...n", self.features(x), self.a)
 
 
 class LinearModel(nn.Module):

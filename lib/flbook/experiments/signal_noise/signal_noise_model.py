@@ -24,7 +24,6 @@ from flbook.data.images import ImageNoise, Images, Moments, digits
 from flbook.models.activations import identity, relu
 from flbook.models.cnn import TwoLayerCNN
 from flbook.optimizers import GradientDescent
-from flbook.shapes import signs
 from flbook.sweep import sweep
 from flbook.train import Params, Training, fit
 
@@ -61,25 +60,6 @@ class Setting:
             n=(20, 40, 80), d=(256, 1024, 4096), seed=tuple(range(20)), points=300,
             snr=(0.02, 0.03, 0.04, 0.055, 0.075, 0.1, 0.14, 0.19, 0.26, 0.36, 0.5),
         )
-
-
-class FrozenCNN(nn.Module):
-    """Random features: the filters of a network stay as they are, its output weights train."""
-
-    def __init__(self, cnn: TwoLayerCNN, x: Float[Tensor, "*E n 2 d"]):
-        super().__init__()
-        self.w, self.activation = cnn.w.detach().flatten(-3, -2), cnn.activation
-        self.size = 1.0
-        self.size = self.features(x).square().mean((-2, -1), keepdim=True).sqrt()  # so that any sigma_0 gives one rule
-        self.a = nn.Parameter(cnn.scale * signs(self.w.shape[-2], self.w).expand(self.w.shape[:-1]).clone())
-
-    def features(self, x: Float[Tensor, "*#E n P d"]) -> Float[Tensor, "*E n k"]:
-        """Responses of the filters, summed over patches."""
-        return self.activation(torch.einsum("...npd,...kd->...npk", x, self.w)).sum(-2) / self.size
-
-    def forward(self, x: Float[Tensor, "*#E n P d"]) -> Float[Tensor, "*E n"]:
-        """Outputs for n samples."""
-        return torch.einsum("...nk,...k->...n", self.features(x), self.a)
 
 
 class Ensemble(NamedTuple):
@@ -129,7 +109,7 @@ def problem(model: str, setting: Setting, drawn: Ensemble) -> Training:
     if model == "averaging":
         nn.init.zeros_(cnn.w)
     if model == "frozen":
-        return Training(FrozenCNN(cnn, drawn.x), drawn.x, drawn.y)
+        return Training(rivals.FrozenCNN(cnn, drawn.x), drawn.x, drawn.y)
     network = Training(cnn, drawn.x, drawn.y)
     return rivals.lazy(network) if model == "lazy" else network
 
