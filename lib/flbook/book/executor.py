@@ -34,7 +34,7 @@ packages = "flbook torch numpy scipy xarray matplotlib".split()
 versions = {name: str(sys.modules[name].__version__) for name in packages if name in sys.modules}
 versions["python"] = platform.python_version()
 device = torch.cuda.get_device_name() if gpu else "cpu"
-seconds = sum(os.times()[:4])  # processor time: what else the machine does meanwhile is no cost of the lecture
+seconds = sum(os.times()[:4])  # of the processor: what else the machine does is no cost of the lecture
 print(json.dumps(dict(versions=versions, device=device, peak=peak, seconds=seconds)))
 """
 
@@ -46,7 +46,7 @@ class LectureError(RuntimeError):
 def execute(path, *, seed="", allow_errors=False):
     """Execute a notebook's cells in a fresh kernel.
 
-    Returns the executed notebook (nothing is written) and what the kernel says of itself, its processor seconds among it.
+    Returns the executed notebook (nothing is written) and what the kernel says of itself, its processor seconds too.
     """
     import nbformat
     from nbclient import NotebookClient
