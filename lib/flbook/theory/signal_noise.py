@@ -1,4 +1,4 @@
-"""What the theorems predict: boundaries and closed forms, for numbers and arrays alike."""
+"""Phase variables, boundaries and closed forms of the signal-noise model, for numbers and arrays alike."""
 
 import numpy as np
 from scipy.special import ndtr
