@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from flbook.losses import check_labels, hinge, logistic, squared
+from flbook.losses import check_labels, cross_entropy, hinge, logistic, squared
 
 LOSSES = pytest.mark.parametrize("loss", [logistic, hinge, squared], ids=repr)
 F = torch.tensor([-50.0, -1.0, -0.3, 0.0, 0.7, 1.0, 2.0, 50.0], dtype=torch.float64)
@@ -57,3 +57,22 @@ def test_other_labels_are_one_sentence(wrong, text):
         check_labels(torch.tensor([[1.0, -1.0], [wrong, 1.0]]))
     assert "\n" not in str(error.value)
     check_labels(torch.tensor([[1.0, -1.0]]))
+
+
+def test_cross_entropy_is_torchs_own_and_its_slope_the_derivative():
+    f = torch.randn(2, 20, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64).requires_grad_()
+    y = torch.arange(20) % 4  # one set of labels for both members
+    loss = cross_entropy(f, y)
+    expected = torch.nn.functional.cross_entropy(f.flatten(0, 1), y.repeat(2), reduction="none")
+    torch.testing.assert_close(loss, expected.reshape(2, 20))
+    torch.testing.assert_close(cross_entropy.slope(f, y), torch.autograd.grad(loss.sum(), f)[0])
+    torch.testing.assert_close(cross_entropy(f, y.double()), loss)
+
+
+@pytest.mark.parametrize("wrong", [-1.0, 0.5, math.nan])
+def test_labels_that_are_no_classes_are_one_sentence(wrong):
+    with pytest.raises(ValueError, match="labels must be class numbers 0, 1, ...; found"):
+        cross_entropy.check(torch.tensor([0.0, wrong]))
+    cross_entropy.check(torch.tensor([0, 3]))
+    with pytest.raises(ValueError, match="labels must be below 3, the number of logits; found 3"):
+        cross_entropy(torch.zeros(2, 3), torch.tensor([0, 3]))

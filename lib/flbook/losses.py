@@ -45,9 +45,37 @@ class Squared:
         return f - y
 
 
+@dataclass(frozen=True)
+class CrossEntropy:
+    r""":math:`\ell(f, y) = \log\sum_c e^{f_c} - f_y` for logits f, whose last axis numbers the classes 0, 1, ...."""
+
+    def __call__(self, f: Tensor, y: Tensor) -> Tensor:
+        """The loss of each sample: logits ``(*E, n, classes)``, class numbers ``(*#E, n)``."""
+        chosen = _of_class(f, y)
+        return torch.logsumexp(f, -1) - (f * chosen).sum(-1)
+
+    def slope(self, f: Tensor, y: Tensor) -> Tensor:
+        """The derivative in f: the probabilities that f stands for, less 1 at the label."""
+        return torch.softmax(f, -1) - _of_class(f, y)
+
+    def check(self, labels: Tensor) -> None:
+        """Refuse labels that are no class numbers."""
+        if bool((wrong := (labels < 0) | (labels != labels.round())).any()):
+            raise ValueError(f"labels must be class numbers 0, 1, ...; found {labels[wrong].flatten()[0].item():g}")
+
+
+def _of_class(f: Tensor, y: Tensor) -> Tensor:
+    """1 at the label, else 0: ``(*#E, n, classes)``."""
+    classes = f.shape[-1]
+    if bool((y >= classes).any()):
+        raise ValueError(f"labels must be below {classes}, the number of logits; found {int(y.max())}")
+    return torch.nn.functional.one_hot(y.long(), classes).to(f)
+
+
 logistic = Logistic()
 hinge = Hinge()
 squared = Squared()
+cross_entropy = CrossEntropy()
 
 
 def check_labels(labels: Tensor) -> None:

@@ -54,6 +54,12 @@ def test_error_on(problem, params: Params, x: Tensor, y: Tensor) -> Float[Tensor
     return (problem.predict(params, x) * y.to(problem.observed) <= 0).to(problem.observed.dtype).mean(-1)
 
 
+def class_error(problem, params: Params, x: Tensor | None = None, y: Tensor | None = None) -> Float[Tensor, "*E"]:
+    """Share of samples whose class has not the largest logit: on the training labels, or on given pictures."""
+    y = problem.observed if y is None else y.to(problem.observed)
+    return (problem.predict(params, x).argmax(-1) != y).to(problem.observed.dtype).mean(-1)
+
+
 def flipped(error, flip_prob: float):
     """Test error against labels flipped with probability p: ``p + (1 - 2 p) error``, never below the Bayes error p."""
     return flip_prob + (1 - 2 * flip_prob) * error

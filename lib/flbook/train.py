@@ -22,18 +22,22 @@ Params = dict[str, Tensor]
 class Training:
     r"""Minimise :math:`L_S(w) = \frac1n \sum_i \ell(f(w, x_i), \tilde y_i)` for every member of an ensemble at once.
 
-    model: a module whose forward maps ``x`` to outputs ``(*E, n)``; its parameters carry the ensemble axes.
+    model: a module whose forward maps ``x`` to outputs ``(*E, n)``, or logits ``(*E, n, classes)`` if the loss takes
+        them; its parameters carry the ensemble axes. A sample of x has two axes, patches and coordinates, unless the
+        model's attribute ``sample_axes`` says otherwise.
     """
 
     def __init__(self, model: nn.Module, x: Tensor, observed: Tensor, loss=logistic):
-        check_labels(observed)
-        if x.shape[-3] != observed.shape[-1]:
-            raise ValueError(f"x holds {x.shape[-3]} samples, shape {tuple(x.shape)}, but observed labels have shape "
+        getattr(loss, "check", check_labels)(observed)
+        lead = x.ndim - 1 - getattr(model, "sample_axes", 2)
+        if x.shape[lead] != observed.shape[-1]:
+            raise ValueError(f"x holds {x.shape[lead]} samples, shape {tuple(x.shape)}, but observed labels have shape "
                              f"{tuple(observed.shape)}")
         like = next(model.parameters())
         self.model, self.x, self.observed, self.loss = model, x.to(like), observed.to(like), loss
-        self.ensemble = self.predict(self.start(), self.x[(0,) * (x.ndim - 3)]).shape[:-1]
-        for name, given in (("x", x.shape[:-3]), ("observed", observed.shape[:-1])):
+        one = self.predict(self.start(), self.x[(0,) * lead])  # the outputs on one member's data
+        self.ensemble = loss(one, self.observed[(0,) * (observed.ndim - 1)]).shape[:-1]
+        for name, given in (("x", x.shape[:lead]), ("observed", observed.shape[:-1])):
             if not _fits(given, self.ensemble):
                 raise ValueError(f"the model's parameters carry the ensemble axes, of shape {tuple(self.ensemble)}; "
                                  f"those of {name}, of shape {tuple(given)}, do not fit them")
@@ -43,7 +47,7 @@ class Training:
         return {name: p.detach().clone() for name, p in self.model.named_parameters()}
 
     def predict(self, params: Params, x: Tensor | None = None) -> Tensor:
-        """Outputs ``(*E, n)`` on the training samples, or on `x`."""
+        """Outputs on the training samples, or on `x`."""
         return torch.func.functional_call(self.model, params, (self.x if x is None else x.to(self.x),))
 
     def train_loss(self, params: Params, observed: Tensor | None = None) -> Tensor:

@@ -2,5 +2,6 @@
 
 from flbook.models.activations import identity, leaky_relu, relu, relu_power, softplus
 from flbook.models.cnn import TwoLayerCNN
+from flbook.models.convnet import ConvNet
 
-__all__ = ["TwoLayerCNN", "identity", "leaky_relu", "relu", "relu_power", "softplus"]
+__all__ = ["ConvNet", "TwoLayerCNN", "identity", "leaky_relu", "relu", "relu_power", "softplus"]

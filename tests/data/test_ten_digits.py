@@ -1,0 +1,32 @@
+"""All ten digits: what is split, that nothing is in both halves, that a seed is a seed."""
+
+import pytest
+import torch
+
+from flbook.data.ten_digits import ten_digits
+
+
+def test_a_split_leaves_nothing_out_and_nothing_twice():
+    data = ten_digits(1000, seed=3)
+    assert data.x.shape == (1000, 1, 8, 8) and data.x_test.shape == (797, 1, 8, 8)
+    assert set(data.y.tolist()) == set(data.y_test.tolist()) == set(range(10))
+    every = torch.cat([data.x, data.x_test])
+    assert abs(every.mean()) < 1e-12 and every.var(correction=0) == pytest.approx(1)
+    whole = ten_digits(1, seed=0)
+    rows = torch.cat([whole.x, whole.x_test]).flatten(1)
+    torch.testing.assert_close(every.flatten(1).square().sum(1).sort().values, rows.square().sum(1).sort().values)
+    assert torch.cdist(data.x.flatten(1), data.x_test.flatten(1)).min() > 0
+
+
+def test_an_ensemble_is_its_members():
+    together = ten_digits(50, seed=(4, 9))
+    for place, seed in enumerate((4, 9)):
+        for part, one in zip(together, ten_digits(50, seed), strict=True):
+            assert torch.equal(part[place], one)
+    assert not torch.equal(together.y[0], together.y[1])
+
+
+@pytest.mark.parametrize("n", [0, 1797])
+def test_a_split_needs_both_halves(n):
+    with pytest.raises(ValueError, match=f"n must lie between 1 and 1796, .*got {n}"):
+        ten_digits(n)
