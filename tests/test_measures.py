@@ -109,6 +109,15 @@ def test_test_error_of_a_linear_classifier_is_its_closed_form():
     assert error == pytest.approx(stats.norm.cdf(-1.5 / 5**0.5), abs=2e-3)
 
 
+def test_test_loss_of_a_linear_classifier_is_an_integral():
+    problem = by_hand(w_w=((1.0, 0.0), (0.0, 0.25)), activation=identity)
+    plus, minus = (float(side[0]) for side in problem.test_outputs(problem.start(), torch.zeros(1, 2).double()))
+    z = stats.norm.ppf((np.arange(20000) + 0.5) / 20000)
+    spread = math.sqrt(1.25)
+    expected = (np.logaddexp(0, -plus - spread * z).mean() + np.logaddexp(0, minus + spread * z).mean()) / 2
+    assert measures.test_loss(problem, problem.start()).item() == pytest.approx(expected, abs=3e-3)
+
+
 def test_flipped():
     assert measures.flipped(0.0, 0.1) == 0.1, "the Bayes error"
     assert measures.flipped(0.5, 0.1) == pytest.approx(0.5)

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from flbook import rng
 from flbook.dynamics.gram import GramTraining, Params
+from flbook.losses import logistic
 from flbook.shapes import Quantity, signs
 
 
@@ -37,6 +38,13 @@ def test_error(problem, params: Params, points: int = 1024, seed: int = 0) -> Fl
     standard = even_normal(points, problem.test_directions, seed).to(problem.observed)
     plus, minus = problem.test_outputs(params, standard)
     return ((plus <= 0).to(plus.dtype).mean(-1) + (minus >= 0).to(plus.dtype).mean(-1)) / 2
+
+
+def test_loss(problem, params: Params, points: int = 1024, seed: int = 0, loss=logistic) -> Float[Tensor, "*E"]:
+    """Mean loss on fresh data with true labels, from the same exact law and the same points as `test_error`."""
+    standard = even_normal(points, problem.test_directions, seed).to(problem.observed)
+    plus, minus = problem.test_outputs(params, standard)
+    return (loss(plus, torch.ones_like(plus)).mean(-1) + loss(minus, -torch.ones_like(minus)).mean(-1)) / 2
 
 
 def even_normal(points: int, directions: int, seed: int = 0) -> Float[Tensor, "points directions"]:

@@ -186,6 +186,18 @@ def test_signals_of_other_lengths(orthogonal):
             torch.testing.assert_close(found, part, rtol=1e-12, atol=1e-14)
 
 
+def test_signals_may_differ_between_members():
+    unit = SignalNoise(n=N, d=D, mu_norm=1.0)
+    w = TwoLayerCNN(D, M, 0.1, seed=SEEDS, dtype=torch.float64).w.detach().flatten(-3, -2)
+    plain = Gram.of(unit.draw(SEEDS), w)
+    lengths = torch.tensor([[0.5], [1.0], [3.0]], dtype=torch.float64)
+    each, same = plain.with_signals(lengths), plain.with_signals(lengths[:, 0])
+    for member in range(3):
+        assert torch.equal(each.w_mu[member, 0], same.w_mu[member, member])
+        assert torch.equal(each.mu_xi[member, 0], same.mu_xi[member, member])
+        assert each.mu_mu[member, 0] == same.mu_mu[member]
+
+
 def test_a_signal_of_length_zero_is_the_edge_of_a_phase_diagram():
     _, gram, _ = both()
     problem = replace(gram, gram=gram.gram.with_signals(torch.tensor([0.0, 1.0])),

@@ -57,8 +57,10 @@ class Gram(NamedTuple):
             b=torch.zeros_like(w[..., 0]) if b is None else b.to(w),
         )
 
-    def with_signals(self, mu_norm: Float[Tensor, " mu"]) -> "Gram":
+    def with_signals(self, mu_norm: Float[Tensor, "*#E mu"]) -> "Gram":
         """A new last ensemble axis of signal strengths: the same directions, mu scaled from 1 to each |mu|.
+
+        The strengths may differ between members: then `mu_norm` has their axes, each of its size or 1, before the new.
 
         0 is allowed here, as the edge of a phase diagram where there is nothing to learn.
         """
@@ -67,7 +69,7 @@ class Gram(NamedTuple):
         unit = Gram(*(part.unsqueeze(-1 - own) for part, own in zip(self, (0, 1, 2, 1, 2, 2, 1), strict=True)))
         size = mu_norm.to(self.mu_mu)
         return unit._replace(
-            mu_mu=unit.mu_mu * size**2, mu_xi=unit.mu_xi * size[:, None], w_mu=unit.w_mu * size[:, None]
+            mu_mu=unit.mu_mu * size**2, mu_xi=unit.mu_xi * size[..., None], w_mu=unit.w_mu * size[..., None]
         )
 
     def to(self, *where: Any) -> "Gram":
