@@ -44,6 +44,11 @@ class Squared:
         """The derivative in f."""
         return f - y
 
+    def check(self, labels: Tensor) -> None:
+        """Refuse targets that are not finite; any number may be one."""
+        if not bool(torch.isfinite(labels).all()):
+            raise ValueError(f"targets must be finite; found {labels[~torch.isfinite(labels)].flatten()[0].item():g}")
+
 
 @dataclass(frozen=True)
 class CrossEntropy:

@@ -46,19 +46,39 @@ class LeakyReLU:
 
 @dataclass(frozen=True)
 class Softplus:
-    r""":math:`\sigma(z) = \log(1 + e^z)`: smooth everywhere, for comparisons that a kink would disturb."""
+    r""":math:`\sigma(z) = \log(1 + e^{\beta z})/\beta`: a ReLU without its kink, the closer the larger beta."""
+
+    beta: float = 1.0
+
+    def __post_init__(self):
+        if not self.beta > 0:
+            raise ValueError(f"beta must be positive, the sharpness of the bend at 0; got {self.beta}")
 
     def __call__(self, z: Tensor) -> Tensor:
         """The value."""
-        return torch.nn.functional.softplus(z)
+        return torch.nn.functional.softplus(z, beta=self.beta)
 
     def slope(self, z: Tensor) -> Tensor:
         """The derivative."""
-        return torch.sigmoid(z)
+        return torch.sigmoid(self.beta * z)
+
+
+@dataclass(frozen=True)
+class Tanh:
+    r""":math:`\sigma(z) = \tanh z`: smooth, odd and bounded."""
+
+    def __call__(self, z: Tensor) -> Tensor:
+        """The value."""
+        return torch.tanh(z)
+
+    def slope(self, z: Tensor) -> Tensor:
+        """The derivative."""
+        return 1 - torch.tanh(z).square()
 
 
 relu = ReLUPower(1.0)
 relu_power = ReLUPower
 leaky_relu = LeakyReLU
 softplus = Softplus()
+tanh = Tanh()
 identity = LeakyReLU(1.0)

@@ -1,0 +1,103 @@
+r"""The tangent kernel: which samples a gradient step at one sample moves, and what training with it frozen does.
+
+.. math:: \Theta_t(x, x') = \eta\, \nabla_w f(w_t, x) \cdot \nabla_w f(w_t, x'), \qquad
+          f_{t+1} \approx f_t - \tfrac1n \Theta_t (f_t - y)
+
+While it moves, features are learned. Where it stays, training is regression with the kernel of the random start.
+
+Source: Jacot, Gabriel and Hongler (2018); Chizat, Oyallon and Bach (2019), Section 2.
+"""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from flbook.models.two_layer import TwoLayer
+from flbook.train import Params, Training
+
+
+def tangent_kernel(
+    problem: Training, params: Params, x: Tensor, other: Tensor | None = None
+) -> Float[Tensor, "*E n p"]:
+    r""":math:`\nabla_w f(x) \cdot \nabla_w f(x')` of any network, by one backward pass a sample; small n only."""
+    rows = [_gradients(problem, params, samples) for samples in (x, x if other is None else other)]
+    return torch.einsum("...nk,...pk->...np", *rows)
+
+
+def _gradients(problem: Training, params: Params, x: Tensor) -> Float[Tensor, "*E n params"]:
+    """Gradient of every output in all parameters, flattened."""
+    leaves = {name: p.detach().requires_grad_() for name, p in params.items()}
+    outputs = problem.predict(leaves, x)
+    members = outputs.ndim - 1
+    found = []
+    for i in range(outputs.shape[-1]):  # members share no parameter, so the sum over them mixes nothing
+        grads = torch.autograd.grad(outputs[..., i].sum(), list(leaves.values()), retain_graph=True)
+        found.append(torch.cat([g.flatten(members) for g in grads], -1))
+    return torch.stack(found, -2)
+
+
+def neuron_kernel(
+    model: TwoLayer,
+    w: Float[Tensor, "*E N d"],
+    x: Float[Tensor, "*#E n d"],
+    other: Float[Tensor, "*#E p d"] | None = None,
+) -> Float[Tensor, "*E n p"]:
+    r"""The same for a two-layer network in the step size of `TwoLayer.step`, in closed form: an average over neurons.
+
+    .. math:: \Theta(x, x') = \langle x, x'\rangle\, \frac1N \sum_{i=1}^N \sigma'(\langle w_i, x\rangle)
+              \sigma'(\langle w_i, x'\rangle)
+
+    The output scale c has dropped out: two networks of the same neurons have the same kernel at any scale.
+    """
+    other = x if other is None else other
+    slopes = [model.activation.slope(torch.einsum("...nd,...kd->...nk", samples, w)) for samples in (x, other)]
+    average = torch.einsum("...nk,...pk->...np", *slopes) / w.shape[-2]
+    return average * torch.einsum("...nd,...pd->...np", x, other)
+
+
+def kernel_descent(
+    kernel: Float[Tensor, "*E n n"],
+    cross: Float[Tensor, "*E p n"],
+    y: Float[Tensor, "*#E n"],
+    steps: int,
+    lr: float = 1.0,
+) -> Float[Tensor, "*E p"]:
+    r"""Outputs at p places after gradient descent on the squared loss with the kernel frozen, started at 0.
+
+    .. math:: f_T(x) = \Theta(x, X)\, \Theta^{-1} \big[I - (I - \tfrac{\eta}{n}\Theta)^T\big]\, y
+
+    in closed form, from the eigenvalues of the kernel on the training samples.
+    """
+    if steps < 0:
+        raise ValueError(f"steps must be 0 or more; got {steps}")
+    n = kernel.shape[-1]
+    values, vectors = torch.linalg.eigh(kernel)
+    rate = lr * values.clamp_min(0) / n
+    if bool((rate >= 2).any()):
+        raise ValueError(f"lr must be below {2 * n / values.max().item():.3g}, 2 n over the largest eigenvalue of the "
+                         f"kernel, or descent diverges; got {lr:g}")
+    # (1 - (1 - r)^T) / r is a sum of T powers, finite where r is 0
+    kept = torch.where(rate > 1e-12, (1 - (1 - rate) ** steps) / rate.clamp_min(1e-12), steps) * lr / n
+    weights = torch.einsum("...nk,...k->...n", vectors, kept * torch.einsum("...nk,...n->...k", vectors, y))
+    return torch.einsum("...pn,...n->...p", cross, weights)
+
+
+def kernel_ridge(
+    kernel: Float[Tensor, "*E n n"],
+    cross: Float[Tensor, "*E p n"],
+    y: Float[Tensor, "*#E n"],
+    ridge: Float[Tensor, " k"],
+) -> Float[Tensor, "*E k p"]:
+    r"""Predictions :math:`\Theta(x, X)(\Theta + \lambda I)^{-1} y` of kernel ridge regression, one row a ridge."""
+    if not bool((ridge > 0).all()):
+        raise ValueError(f"ridge must be positive; got {ridge.min().item():g}")
+    values, vectors = torch.linalg.eigh(kernel)
+    scores = torch.einsum("...nk,...n->...k", vectors, y)
+    shrunk = scores[..., None, :] / (values[..., None, :] + ridge[:, None])
+    weights = torch.einsum("...nk,...lk->...ln", vectors, shrunk)
+    return torch.einsum("...pn,...ln->...lp", cross, weights)
+
+
+def relative_change(now: Float[Tensor, "*E a b"], before: Float[Tensor, "*#E a b"]) -> Float[Tensor, "*E"]:
+    r""":math:`\|A - B\|_F / \|B\|_F` of two matrices: how far weights, or a kernel, have moved."""
+    return (now - before).square().sum((-2, -1)).sqrt() / before.square().sum((-2, -1)).sqrt()

@@ -1,0 +1,1 @@
+"""Chapter 1: why learned features beat fixed ones."""

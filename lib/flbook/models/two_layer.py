@@ -1,0 +1,88 @@
+"""The two-layer network of the lazy and mean-field theories: N neurons, one output, one number that scales it."""
+
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from flbook import rng
+from flbook.models.activations import tanh
+
+STARTS = ("paired", "centred", "plain")
+
+
+class TwoLayer(nn.Module):
+    r"""N neurons with fixed output signs :math:`a_i = \pm 1`, half of them each.
+
+    .. math:: f(W, x) = c \sum_{i=1}^N a_i\, \sigma(\langle w_i, x\rangle)
+
+    The parameter ``w`` has shape ``(*E, N, d)``, the neurons of +1 first; it starts Gaussian with variance 1/d.
+    The scale c decides the regime: :math:`c = N^{-1/2}` is lazy as N grows, :math:`c = 1/N` is mean field.
+
+    Source: Chizat, Oyallon and Bach (2019), Section 1.1.
+    """
+
+    sample_axes = 1
+
+    def __init__(
+        self,
+        d: int,
+        width: int,
+        scale: float | Tensor = 1.0,
+        start: str = "paired",
+        activation: Callable[[Tensor], Tensor] = tanh,
+        seed: int | tuple[int, ...] = 0,
+        dtype: torch.dtype = torch.float64,
+    ):
+        r"""Draw the neurons.
+
+        scale: c, a number, or a tensor that broadcasts with the seeds to the ensemble.
+        start: "paired": neurons i and i + N/2 start equal with opposite signs, so the output starts at exactly 0;
+            "centred": all neurons are independent and the output at the start is subtracted; "plain": it is not.
+        seed: one seed is one network; a tuple of seeds is an ensemble axis, the last one.
+        """
+        super().__init__()
+        if d < 1 or width < 2 or width % 2:
+            raise ValueError(f"d must be at least 1 and width an even number of neurons; got d={d}, width={width}")
+        if start not in STARTS:
+            raise ValueError(f"start must be one of {', '.join(STARTS)}; got {start!r}")
+        scale = torch.as_tensor(scale, dtype=dtype)
+        if not bool((scale > 0).all()):
+            raise ValueError(f"scale must be positive; got {scale.min().item():g}")
+        w = initial_neurons(d, width, start == "paired", seed).to(dtype)
+        members = torch.broadcast_shapes(scale.shape, w.shape[:-2])
+        self.activation, self.start = activation, start
+        self.w = nn.Parameter(w.expand(*members, width, d).clone())
+        self.register_buffer("scale", scale.expand(members).clone())
+        self.register_buffer("w_0", self.w.detach().clone())
+
+    @property
+    def width(self) -> int:
+        """Number of neurons N."""
+        return self.w.shape[-2]
+
+    def step(self, lr: float) -> Tensor:
+        r"""The step size :math:`\eta / (N c^2)`, shape ``*E``: in it one unit of flow time is the same at any scale.
+
+        Then the kernel that moves the output, step size times :math:`\nabla f \cdot \nabla f`, is an average over
+        neurons, whatever N and c.
+        """
+        return lr / (self.width * self.scale.square())
+
+    def forward(self, x: Float[Tensor, "*#E n d"]) -> Float[Tensor, "*E n"]:
+        """Outputs for n samples."""
+        if x.shape[-1] != self.w.shape[-1]:
+            raise ValueError(f"samples of shape {tuple(x.shape)} do not fit neurons of shape {tuple(self.w.shape)}")
+        f = self._sum(self.w, x)
+        return f - self._sum(self.w_0, x) if self.start == "centred" else f
+
+    def _sum(self, w: Tensor, x: Tensor) -> Tensor:
+        plus, minus = self.activation(torch.einsum("...nd,...kd->...nk", x, w)).chunk(2, -1)
+        return self.scale[..., None] * (plus - minus).sum(-1)  # pairs first, so that equal ones leave an exact 0
+
+
+def initial_neurons(d: int, width: int, paired: bool, seed: int | tuple[int, ...]) -> Float[Tensor, "*E N d"]:
+    """Gaussian neurons of expected squared length 1; `paired` repeats the first half."""
+    w = rng.normal((width // 2 if paired else width, d), seed, "neurons") / d**0.5
+    return torch.cat([w, w], -2) if paired else w
