@@ -5,6 +5,7 @@ everywhere: signal, noise, test and train below; theory is black and dashed, cha
 """
 
 from flbook.plots.curves import coefficient_race, learning_curves
+from flbook.plots.exponents import exponents
 from flbook.plots.frames import frames
 from flbook.plots.laws import collapse, scaling
 from flbook.plots.look import CHANCE, NOISE, SIGNAL, TEST, THEORY, TRAIN, panels, style
@@ -20,6 +21,7 @@ __all__ = [
     "TRAIN",
     "coefficient_race",
     "collapse",
+    "exponents",
     "frames",
     "learning_curves",
     "panels",

@@ -2,9 +2,9 @@ r"""One network at two scalings: lazy, where neurons stay and the kernel is froz
 
 Claim (Chizat, Oyallon and Bach 2019, Theorem 2.2): trained by gradient flow on :math:`R(\alpha h(w))/\alpha^2` for a
 fixed time, from :math:`h(w_0) = 0`, the weights move by :math:`O(1/\alpha)`, and :math:`\alpha h` stays within
-:math:`O(1/\alpha)` of its linearisation. A network of N neurons of output weight :math:`N^{-p}` is
-:math:`\alpha = N^{1-p}` times the mean-field network, so relative to their size the weights move like
-:math:`N^{-(1-p)}`: p = 1/2 is lazy, p = 1 mean field. All are trained for the same flow time, not for the same steps.
+:math:`O(1/\alpha)` of its linearisation. A network of N neurons of output weight :math:`N^{-\kappa}` is
+:math:`\alpha = N^{1-\kappa}` times the mean-field network, so relative to their size the weights move like
+:math:`N^{-(1-\kappa)}`: 1/2 is lazy, 1 mean field. All are trained for the same flow time, not for the same steps.
 
 Differs from the paper: only the first layer is trained, tanh in place of ReLU.
 """
@@ -35,7 +35,7 @@ RIDGES = torch.logspace(-5, 3, 33, dtype=torch.float64)
 class Setting:
     """Everything the experiment depends on; tuples are the axes of the sweep."""
 
-    power: tuple[float, ...] = (0.5, 0.75, 1.0)  # p: output weights N^-p
+    power: tuple[float, ...] = (0.5, 0.75, 1.0)  # κ: output weights N^-κ
     width: tuple[int, ...] = (64, 128, 256, 512)  # neurons N
     seed: tuple[int, ...] = tuple(range(12))
     n: int = 100  # training samples
@@ -65,7 +65,7 @@ class Setting:
     @classmethod
     def paper(cls) -> "Setting":
         """Eight widths up to 8192 and twenty seeds."""
-        return cls(width=tuple(2**k for k in range(6, 14)), seed=tuple(range(20)), points=2000)
+        return cls(width=tuple(2**k for k in range(6, 14)), seed=tuple(range(20)))
 
     @property
     def teacher(self) -> Teacher:
@@ -79,7 +79,7 @@ class Setting:
 
 
 def alpha(setting: Setting, width: int) -> xr.DataArray:
-    """How many times the mean-field output each scaling is: N^(1 - p)."""
+    """How many times the mean-field output each scaling is: N^(1 - κ)."""
     about = {"long_name": "output scale α", "units": "1"}
     return xr.DataArray([width ** (1 - p) for p in setting.power], dims="power", name="alpha", attrs=about)
 
@@ -187,7 +187,7 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
 def coordinates(setting: Setting) -> dict[str, tuple]:
     """The axes with their names and units."""
     values = {"power": setting.power, "width": setting.width, "seed": setting.seed, "model": MODELS}
-    names = {"power": "power p of the output weights", "width": "neurons N"}
+    names = {"power": "power κ of the output weights", "width": "neurons N"}
     return {name: (name, list(axis), {"long_name": names.get(name, name), "units": "1"}) for name, axis in values.items()}
 
 
@@ -235,7 +235,7 @@ def check(setting: Setting) -> None:
 def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
     """The sweep over all axes, cached and resumable; `how` goes to `flbook.sweep.sweep`."""
     check(setting)
-    cell = 8 * 6 * max(setting.width) * (setting.n + setting.points)
+    cell = 8 * 4 * max(setting.width) * (setting.n + setting.points)
     return sweep(measure, setting, device=device, split=("width", "seed"), cell_bytes=cell, **how)
 
 

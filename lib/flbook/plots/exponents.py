@@ -1,0 +1,63 @@
+"""Exponents: several power laws on the same axes, each with its fitted slope at the end of its line."""
+
+from collections.abc import Mapping
+
+import matplotlib.pyplot as plt
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+from flbook.fits import Fit
+from flbook.plots.look import (
+    MARKERS,
+    NOISE,
+    OTHERS,
+    SIGNAL,
+    THEORY,
+    averaged,
+    canvas,
+    direct_labels,
+    label,
+    log_ticks,
+    styled,
+)
+
+BAND = (0.1, 0.9)
+COLOURS = (NOISE, OTHERS[1], SIGNAL, OTHERS[0])
+
+
+@styled
+def exponents(
+    laws: Mapping[str, tuple[xr.DataArray, Fit]],
+    x: str,
+    theory: Mapping[str, float] | None = None,
+    over: str = "seed",
+    title: str = "",
+    ylabel: str = "",
+    ax: plt.Axes | None = None,
+) -> Figure:
+    """Dots for each law, a dashed line of the predicted slope through the last of them, and the fitted slope beside it.
+
+    Args:
+        laws: label -> (data over `x` and perhaps `over`, whose 10 % to 90 % quantiles are bars; its fit, as
+            ``fits.exponent`` returns it, perhaps of a part of the data).
+        theory: label -> predicted slope.
+    """
+    ax = canvas(ax)
+    ax.set(xscale="log", yscale="log", title=title)
+    ends = []
+    for k, (name, (da, fit)) in enumerate(laws.items()):
+        mean, colour = averaged(da, over, x), COLOURS[k % len(COLOURS)]
+        grid, heights = mean[x].to_numpy().astype(float), mean.to_numpy()
+        if name in (theory or {}):
+            ax.plot(grid, heights[-1] * (grid / grid[-1]) ** theory[name], color=THEORY, linestyle="--", linewidth=1.3)
+        if over in da.dims:
+            ax.vlines(grid, *(da.quantile(q, over) for q in BAND), color=colour, linewidth=1.4, alpha=0.6)
+        ax.plot(grid, heights, MARKERS[k % len(MARKERS)], color=colour, markersize=7, markeredgecolor="white", zorder=3)
+        interval = f"\n[{fit.interval[0]:.2f}, {fit.interval[1]:.2f}]" if np.isfinite(fit.interval).all() else ""
+        ends.append((float(heights[-1]), f"{name}: {fit.value:.2f}{interval}".replace("-", "\u2212"), colour))
+    first = next(iter(laws.values()))[0]
+    ax.set(xlabel=label(first[x]), ylabel=ylabel or label(first))
+    log_ticks(ax)
+    direct_labels(ax, ends, gap=0.17)
+    return ax.figure
