@@ -10,9 +10,7 @@ from matplotlib.figure import Figure
 from flbook.fits import Fit
 from flbook.plots.look import (
     MARKERS,
-    NOISE,
     OTHERS,
-    SIGNAL,
     THEORY,
     averaged,
     canvas,
@@ -23,7 +21,7 @@ from flbook.plots.look import (
 )
 
 BAND = (0.1, 0.9)
-COLOURS = (NOISE, OTHERS[1], SIGNAL, OTHERS[0])
+COLOURS = (OTHERS[1], OTHERS[2], OTHERS[0], OTHERS[3])
 
 
 @styled
@@ -54,10 +52,16 @@ def exponents(
         if over in da.dims:
             ax.vlines(grid, *(da.quantile(q, over) for q in BAND), color=colour, linewidth=1.4, alpha=0.6)
         ax.plot(grid, heights, MARKERS[k % len(MARKERS)], color=colour, markersize=7, markeredgecolor="white", zorder=3)
-        interval = f"\n[{fit.interval[0]:.2f}, {fit.interval[1]:.2f}]" if np.isfinite(fit.interval).all() else ""
-        ends.append((float(heights[-1]), f"{name}: {fit.value:.2f}{interval}".replace("-", "\u2212"), colour))
+        ends.append((float(heights[-1]), f"{name}: {_written(fit)}", colour))
     first = next(iter(laws.values()))[0]
     ax.set(xlabel=label(first[x]), ylabel=ylabel or label(first))
     log_ticks(ax)
     direct_labels(ax, ends, gap=0.17)
     return ax.figure
+
+
+def _written(fit: Fit) -> str:
+    """The slope, and below it its interval if that is known; no minus before a zero."""
+    value, low, high = (f"{np.round(number, 2) + 0.0:.2f}" for number in (fit.value, *fit.interval))
+    interval = f"\n[{low}, {high}]" if np.isfinite(fit.interval).all() else ""
+    return f"{value}{interval}".replace("-", "\u2212")
