@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from flbook import rivals, settings
+from flbook import results, rivals, settings
 from flbook.experiments.representation import lazy_and_mean_field
 from flbook.experiments.representation.lazy_and_mean_field import MODELS, Setting, measure
 from flbook.optimizers import GradientDescent
@@ -109,3 +109,11 @@ def test_run_is_measure_in_chunks(tmp_path):
         np.testing.assert_allclose(dataset[name].transpose(*values.dims), values, rtol=1e-8, err_msg=name)
     kept = lazy_and_mean_field.stored(dataset)
     assert all(variable.dtype == "float32" for variable in kept.data_vars.values())
+
+
+@pytest.mark.parametrize("power, width, seed", [(0.5, 64, 19), (0.75, 512, 3), (1.0, 1024, 0)])
+def test_cells_of_the_stored_result_come_again(power, width, seed):
+    paper = results.open("lazy_and_mean_field").sel(power=power, width=width, seed=seed)
+    cell = measure(replace(Setting.paper(), power=(power,), width=(width,), seed=(seed,))).squeeze()
+    for name in cell:
+        np.testing.assert_allclose(cell[name], paper[name], rtol=2e-4, atol=1e-9, err_msg=name)

@@ -188,7 +188,8 @@ def coordinates(setting: Setting) -> dict[str, tuple]:
     """The axes with their names and units."""
     values = {"power": setting.power, "width": setting.width, "seed": setting.seed, "model": MODELS}
     names = {"power": "power κ of the output weights", "width": "neurons N"}
-    return {name: (name, list(axis), {"long_name": names.get(name, name), "units": "1"}) for name, axis in values.items()}
+    about = {name: {"long_name": names.get(name, name), "units": "1"} for name in values}
+    return {name: (name, list(axis), about[name]) for name, axis in values.items()}
 
 
 def race(setting: Setting, device: str = "cpu") -> xr.Dataset:
