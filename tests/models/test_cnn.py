@@ -6,11 +6,11 @@ import pytest
 import torch
 
 from flbook.data import SignalNoise
-from flbook.models import TwoLayerCNN, identity, leaky_relu, relu, relu_power, softplus
+from flbook.models import TwoLayerCNN, gelu, identity, leaky_relu, relu, relu_power, softplus
 
 Z = torch.tensor([-2.0, -0.5, 0.0, 0.5, 2.0], dtype=torch.float64)
 ACTIVATIONS = pytest.mark.parametrize(
-    "activation", [relu, relu_power(2.0), relu_power(3.0), leaky_relu(0.2), softplus, identity], ids=repr
+    "activation", [relu, relu_power(2.0), relu_power(3.0), leaky_relu(0.2), softplus, gelu, identity], ids=repr
 )
 
 
@@ -23,6 +23,7 @@ ACTIVATIONS = pytest.mark.parametrize(
         (leaky_relu(0.2), [-0.4, -0.1, 0, 0.5, 2]),
         (leaky_relu(0.0), [0, 0, 0, 0.5, 2]),
         (identity, Z.tolist()),
+        (gelu, [z * (1 + math.erf(z / math.sqrt(2))) / 2 for z in Z]),
         (softplus, [math.log(1 + math.exp(z)) for z in Z]),
     ],
     ids=repr,

@@ -46,6 +46,24 @@ def test_it_is_torchs_own_convolutional_network():
     torch.testing.assert_close(net(x), plain(x))
 
 
+def test_filters_only_where_they_fit_and_dense_layers():
+    net = ConvNet((3, 8, 8), (4,), 5, 2, pool="none", hidden=(6, 5), padding=0, seed=3, dtype=DOUBLE)
+    plain = nn.Sequential(
+        nn.Conv2d(3, 4, 5), nn.ReLU(), nn.Flatten(), nn.Linear(64, 6), nn.ReLU(), nn.Linear(6, 5), nn.ReLU(),
+        nn.Linear(5, 2),
+    ).double()
+    with torch.no_grad():
+        net.b0.normal_(), net.c0.normal_(), net.c1.normal_()
+        pairs = ((plain[0], net.w0, net.b0), (plain[3], net.v0, net.c0), (plain[5], net.v1, net.c1))
+        for layer, w, b in (*pairs, (plain[7], net.a, net.b)):
+            layer.weight.copy_(w), layer.bias.copy_(b)
+    x = pictures(7, 3, 8, 8)
+    torch.testing.assert_close(net(x), plain(x))
+    seen = net.layers(x)
+    for layer, last in zip(seen, (3, 5, 7), strict=True):
+        torch.testing.assert_close(layer, plain[:last](x) if last > 3 else plain[:3](x))
+
+
 @pytest.mark.parametrize("pool", ["max", "mean", "none"])
 @pytest.mark.parametrize("classes", [1, 3])
 def test_an_ensemble_is_a_loop(pool, classes):
@@ -111,7 +129,9 @@ def test_one_output_is_a_margin():
         (dict(filters=()), r"filters must name at least one layer.*got \(\)"),
         (dict(size=4), "size must be odd.*got 4"),
         (dict(pool="sum"), "pool must be 'max', 'mean' or 'none'; got 'sum'"),
-        (dict(image=(1, 3, 8)), r"at least 4 rows and columns.*got \(1, 3, 8\)"),
+        (dict(image=(1, 3, 8)), r"enough rows and columns for 2 layers, .* halves the rest; got \(3, 8\)"),
+        (dict(size=5, padding=0), r"each of which takes 4 of them and halves the rest; got \(8, 8\)"),
+        (dict(image=(0, 8, 8)), r"image must be \(channels, rows, columns\), each at least 1; got \(0, 8, 8\)"),
         (dict(classes=0), "classes must be at least 1.*got 0"),
     ],
 )

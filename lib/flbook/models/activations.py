@@ -1,5 +1,6 @@
 """Activations: a function and its slope, so that a gradient can be written down as well as differentiated."""
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -76,9 +77,23 @@ class Tanh:
         return 1 - torch.tanh(z).square()
 
 
+@dataclass(frozen=True)
+class GELU:
+    r""":math:`\sigma(z) = z\,\Phi(z)`, a smooth ReLU; Phi is the normal distribution function (Hendrycks 2016)."""
+
+    def __call__(self, z: Tensor) -> Tensor:
+        """The value."""
+        return torch.nn.functional.gelu(z)
+
+    def slope(self, z: Tensor) -> Tensor:
+        """The derivative."""
+        return torch.special.ndtr(z) + z * torch.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
+
+
 relu = ReLUPower(1.0)
 relu_power = ReLUPower
 leaky_relu = LeakyReLU
 softplus = Softplus()
 tanh = Tanh()
+gelu = GELU()
 identity = LeakyReLU(1.0)
