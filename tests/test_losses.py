@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from flbook.losses import check_labels, cross_entropy, hinge, logistic, squared
+from flbook.losses import check_labels, cross_entropy, hinge, logistic, squared, squared_classes
 
 LOSSES = pytest.mark.parametrize("loss", [logistic, hinge, squared], ids=repr)
 F = torch.tensor([-50.0, -1.0, -0.3, 0.0, 0.7, 1.0, 2.0, 50.0], dtype=torch.float64)
@@ -76,3 +76,9 @@ def test_labels_that_are_no_classes_are_one_sentence(wrong):
     cross_entropy.check(torch.tensor([0, 3]))
     with pytest.raises(ValueError, match="labels must be below 3, the number of logits; found 3"):
         cross_entropy(torch.zeros(2, 3), torch.tensor([0, 3]))
+
+
+def test_squared_classes_by_hand():
+    f, y = torch.tensor([[1.0, 0.0], [0.5, 0.5]], dtype=torch.float64), torch.tensor([0, 1])
+    assert squared_classes(f, y).tolist() == [(0.5**2 + 0.5**2) / 2, (1 + 0) / 2]
+    assert squared_classes.slope(f, y).tolist() == [[0.5, 0.5], [1.0, 0.0]]

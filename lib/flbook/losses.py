@@ -69,6 +69,19 @@ class CrossEntropy:
             raise ValueError(f"labels must be class numbers 0, 1, ...; found {labels[wrong].flatten()[0].item():g}")
 
 
+@dataclass(frozen=True)
+class SquaredClasses(CrossEntropy):
+    r""":math:`\ell(f, y) = \|f - (e_y - 1/C)\|^2 / 2` for C outputs f: regression on the centred label vector."""
+
+    def __call__(self, f: Tensor, y: Tensor) -> Tensor:
+        """The loss of each sample: outputs ``(*E, n, classes)``, class numbers ``(*#E, n)``."""
+        return self.slope(f, y).square().sum(-1) / 2
+
+    def slope(self, f: Tensor, y: Tensor) -> Tensor:
+        """The derivative in f."""
+        return f - _of_class(f, y) + 1 / f.shape[-1]
+
+
 def _of_class(f: Tensor, y: Tensor) -> Tensor:
     """1 at the label, else 0: ``(*#E, n, classes)``."""
     classes = f.shape[-1]
@@ -81,6 +94,7 @@ logistic = Logistic()
 hinge = Hinge()
 squared = Squared()
 cross_entropy = CrossEntropy()
+squared_classes = SquaredClasses()
 
 
 def check_labels(labels: Tensor) -> None:

@@ -5,6 +5,7 @@ problem and returns the rival's, on the same data from the same draw, for `flboo
 
     linear   no activation: a linear classifier on the sum of the patches
     lazy     the network's first-order expansion about its start: a kernel method, features fixed at their gradients
+    scaled   the network itself, held close to its start by a large output scale, or driven away by a small one
     frozen   first layer fixed, only the output weights train: random features
 """
 
@@ -18,7 +19,7 @@ from torch import Tensor, nn
 from flbook.dynamics.gram import GramTraining, Params
 from flbook.models.activations import identity
 from flbook.models.cnn import TwoLayerCNN
-from flbook.shapes import signs
+from flbook.shapes import per_member, signs
 from flbook.train import Training
 
 
@@ -71,6 +72,8 @@ def lazy(problem: GramTraining | Training):
     """The problem of the network's first-order expansion about its initial weights."""
     if isinstance(problem, GramTraining):
         return LazyGramTraining(**{name: getattr(problem, name) for name in problem.__dataclass_fields__})
+    if isinstance(problem, ScaledTraining):
+        return LazyScaledTraining(problem.model, problem.x, problem.observed, problem.loss, problem.alpha)
     return LazyTraining(problem.model, problem.x, problem.observed, problem.loss)
 
 
@@ -83,6 +86,36 @@ class LazyTraining(Training):
         moved = {name: params[name] - start[name] for name in start}
         f_0, df = torch.func.jvp(lambda p: super(LazyTraining, self).predict(p, x), (start,), (moved,))
         return f_0 + df
+
+
+class ScaledTraining(Training):
+    r"""Train :math:`F = \alpha (f(w, x) - f(w_0, x))`: one dial from features that move to features that stay.
+
+    A large :math:`\alpha` lets F fit the data while the weights hardly move, and training is that of `LazyTraining`; a
+    small one asks the weights to grow. With a step size divided by :math:`\alpha^2`, the first steps of F are the same
+    for every :math:`\alpha`. It may be one number a member.
+
+    Source: Chizat et al. (2019), Section 1.
+    """
+
+    def __init__(self, model: nn.Module, x: Tensor, observed: Tensor, loss, alpha: float | Tensor):
+        if not bool((torch.as_tensor(alpha) > 0).all()):
+            raise ValueError(f"alpha must be positive, the factor of the output; got {alpha}")
+        self.alpha, self.f_0 = alpha, None
+        super().__init__(model, x, observed, loss)
+        self.f_0 = super().predict(self.start()).detach()
+
+    def predict(self, params: Params, x: Tensor | None = None) -> Tensor:
+        """How far the outputs have moved from those before training, times alpha."""
+        f = super().predict(params, x)
+        if self.f_0 is None:  # being made: only the shape counts
+            return f
+        f_0 = self.f_0 if x is None else super().predict(self.start(), x)
+        return per_member(self.alpha, f) * (f - f_0)
+
+
+class LazyScaledTraining(LazyTraining, ScaledTraining):
+    """The tangent of `ScaledTraining`, the limit that it has as alpha grows."""
 
 
 @dataclass(frozen=True)

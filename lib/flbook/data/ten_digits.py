@@ -1,5 +1,6 @@
 """Handwritten digits of all ten classes, split into training and test pictures."""
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import torch
@@ -26,14 +27,20 @@ def ten_digits(n: int = 1000, seed: int | tuple[int, ...] = 0) -> Split:
 
     Source: Alpaydin and Kaynak (1998), the test set of the optical recognition data, as in scikit-learn's load_digits.
     """
-    from sklearn.datasets import load_digits
-
-    found = load_digits()
-    pixels, classes = torch.from_numpy(found.images)[:, None], torch.from_numpy(found.target)
+    pixels, classes = _all()
     if not 1 <= n < len(classes):
         raise ValueError(f"n must lie between 1 and {len(classes) - 1}, so that some of {len(classes)} pictures are "
                          f"left to test on; got {n}")
-    pixels = (pixels - pixels.mean()) / pixels.std(correction=0)
     order = rng.over_seeds(lambda one: torch.randperm(len(classes), generator=rng.generator(one, "images")), seed)
     train, test = order.split((n, len(classes) - n), dim=-1)
-    return Split(pixels[train], classes[train].long(), pixels[test], classes[test].long())
+    return Split(pixels[train], classes[train], pixels[test], classes[test])
+
+
+@lru_cache
+def _all() -> tuple[Tensor, Tensor]:
+    """Every picture, shifted and scaled, and its class; nobody writes into them."""
+    from sklearn.datasets import load_digits
+
+    found = load_digits()
+    pixels = torch.from_numpy(found.images)[:, None]
+    return (pixels - pixels.mean()) / pixels.std(correction=0), torch.from_numpy(found.target).long()

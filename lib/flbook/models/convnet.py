@@ -74,15 +74,19 @@ class ConvNet(nn.Module):
         self.a = nn.Parameter(a.to(dtype))
         self.b = nn.Parameter(a.new_zeros(a.shape[:-1]).to(dtype))
 
-    def layers(self, x: Float[Tensor, "*#E n c h w"]) -> list[Float[Tensor, "*E n _"]]:
-        """Responses of every layer to n pictures, flattened, the first layer's first."""
+    def layers(self, x: Float[Tensor, "*#E n c h w"], nudge: Tensor | float = 0.0) -> list[Float[Tensor, "*E n _"]]:
+        """Responses of every layer to n pictures, flattened, the first layer's first.
+
+        nudge: added to what the filters of the first layer answer, ``(*E, n, m, h, w)``, before the activation. The
+            output's gradient in it is how much the network cares for each answer.
+        """
         if x.shape[-3:] != self.image:
             raise ValueError(f"pictures of (channels, rows, columns) = {tuple(x.shape[-3:])} do not fit a network made "
                              f"for {self.image}; x has shape {tuple(x.shape)}")
         seen = []
         for layer in range(self.depth):
             w, b = getattr(self, f"w{layer}"), getattr(self, f"b{layer}")
-            z = convolve(x, w, self.padding) + b[..., None, :, None, None]
+            z = convolve(x, w, self.padding) + b[..., None, :, None, None] + (nudge if layer == 0 else 0.0)
             x = pooled(self.activation(z), self.pool)
             seen.append(x.flatten(-3))
         for layer in range(self.dense):
@@ -94,9 +98,14 @@ class ConvNet(nn.Module):
         """What the read-out sees of n pictures: the last layer's responses."""
         return self.layers(x)[-1]
 
-    def forward(self, x: Float[Tensor, "*#E n c h w"]) -> Float[Tensor, "*E n classes"] | Float[Tensor, "*E n"]:
-        """Logits ``(*E, n, classes)``; margins ``(*E, n)`` if there is one output."""
-        f = torch.einsum("...nk,...ck->...nc", self.features(x), self.a) + self.b[..., None, :]
+    def forward(
+        self, x: Float[Tensor, "*#E n c h w"], nudge: Tensor | float = 0.0, every: bool = False
+    ) -> Float[Tensor, "*E n classes"] | Float[Tensor, "*E n"] | list[Float[Tensor, "*E n _"]]:
+        """Logits ``(*E, n, classes)``; margins ``(*E, n)`` if there is one output; with `every`, all layers instead."""
+        seen = self.layers(x, nudge)
+        if every:
+            return seen
+        f = torch.einsum("...nk,...ck->...nc", seen[-1], self.a) + self.b[..., None, :]
         return f[..., 0] if f.shape[-1] == 1 else f
 
 
