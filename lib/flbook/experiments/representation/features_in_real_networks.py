@@ -2,8 +2,8 @@ r"""What training changes inside a small convolutional network that has to find 
 
 Claim (Chizat et al. 2019, Theorem 2.2): trained as :math:`F = \alpha (f(w) - f(w_0))`, weights move by
 :math:`O(1/\alpha)`, so a network with a large :math:`\alpha` fits its data while what it computes inside stays as it
-was drawn. Claim (Radhakrishnan et al. 2024): where the first layer does move, :math:`W^\top W` turns towards the average
-gradient outer product of what has been learned.
+was drawn. Claim (Radhakrishnan et al. 2024): where the first layer does move, :math:`W^\top W` turns towards the
+average gradient outer product of what has been learned.
 
 Pictures are those of `flbook.data.coloured_digits`: the label is the class of the red digit, green and blue are there
 to distract. So the feature that has to be learned is known.
