@@ -63,3 +63,12 @@ def test_averaging_by_hand():
     x = torch.tensor([[1.0, 2.0], [3.0, -1.0]])
     observed = torch.tensor([[1.0, -1.0], [1.0, 1.0]])
     assert averaging(x.expand(2, 2, 2), observed).tolist() == [[-2.0, 3.0], [4.0, 1.0]]
+
+
+def test_closed_forms_of_token_selection():
+    assert theory.uniform_attention_error(5.0) == pytest.approx(0.105650, abs=1e-6)
+    assert theory.opposed_token_share(0.0) == pytest.approx(1 / 8, rel=1e-6), "without a signal any of eight"
+    assert theory.opposed_token_share(200.0) == pytest.approx(1.0, abs=1e-6)
+    weak = theory.selection_ratio(20, 1.0, 10**6)
+    assert weak == pytest.approx(0.361 * np.sqrt(theory.kou_variable(20, 1.0, 10**6)), rel=2e-3)
+    assert theory.selection_ratio(20, 5.0, 4500, flip_prob=0.0) > theory.selection_ratio(20, 5.0, 4500, flip_prob=0.2)

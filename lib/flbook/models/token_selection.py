@@ -1,0 +1,46 @@
+"""Token selection by attention: a trained query decides which tokens a fixed head gets to read."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from flbook.models.cnn import initial_weights
+
+
+class TokenAttention(nn.Module):
+    r"""One query over L tokens, and a head that is not trained.
+
+    .. math:: f(X) = \nu^\top X^\top\,\mathrm{softmax}(X W^\top \mathbf q)
+
+    The query starts at 0: attention is uniform. Parameters: ``query`` of shape ``(*E, d)`` and, with
+    ``train_keys=True``, ``w`` of shape ``(*E, d, d)``, started uniform in :math:`\pm 1/\sqrt d` (PyTorch's default for
+    a linear layer). Otherwise W is the identity.
+
+    Source: Sakamoto and Sato (2025), Section 3.
+    """
+
+    def __init__(
+        self,
+        head: Float[Tensor, " d"],
+        train_keys: bool = False,
+        seed: int | tuple[int, ...] = 0,
+        dtype: torch.dtype = torch.float32,
+    ):
+        """The head is that of the data, ``data.head``; a tuple of seeds is an ensemble with one leading axis."""
+        super().__init__()
+        d = head.shape[-1]
+        members = (len(seed),) if isinstance(seed, tuple | list | range) else ()
+        self.register_buffer("head", head.to(dtype))
+        self.query = nn.Parameter(torch.zeros(*members, d, dtype=dtype))
+        self.w = nn.Parameter(initial_weights(d, d, None, seed).to(dtype)) if train_keys else None
+
+    def attention(self, x: Float[Tensor, "*#E n L d"]) -> Float[Tensor, "*E n L"]:
+        """The weight of each token."""
+        u = self.query if self.w is None else torch.einsum("...kd,...k->...d", self.w, self.query)
+        return torch.einsum("...nld,...d->...nl", x, u).softmax(-1)
+
+    def forward(self, x: Float[Tensor, "*#E n L d"]) -> Float[Tensor, "*E n"]:
+        """The head's reading of the selected tokens, for n samples."""
+        if x.shape[-1] != self.head.shape[-1]:
+            raise ValueError(f"tokens of shape {tuple(x.shape)} do not fit a head of shape {tuple(self.head.shape)}")
+        return (self.attention(x) * (x @ self.head)).sum(-1)
