@@ -15,7 +15,7 @@ LAYERS = (
     {"sweep", "chunks"},
     {"experiments"},
 )
-BESIDE = {"settings", "fits", "plots", "results", "keynumbers", "book"}  # these import no torch
+BESIDE = {"settings", "fits", "plots", "results", "keynumbers", "book", "hermite"}  # these import no torch
 ENTRY = {"__init__", "__main__"}  # these import what they need when they need it
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 MODULES = {path.relative_to(ROOT).with_suffix("").parts: path for path in sorted(ROOT.rglob("*.py"))}

@@ -1,0 +1,72 @@
+r"""Recovering the direction beta behind :math:`y = g(\langle\beta, x\rangle)`: overlaps in high dimension."""
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.optimize import brentq
+
+from flbook import hermite
+
+
+def average_overlap(alpha, strength):
+    r"""Squared cosine of :math:`\sum_i T(y_i)x_i` with beta at :math:`\alpha = n/d` samples a dimension.
+
+    .. math:: \frac{\alpha s}{1 + \alpha s}, \quad s = \frac{(E\,T(y)z)^2}{E\,T(y)^2}
+
+    for large d. Derived in the lecture.
+    """
+    return alpha * strength / (1 + alpha * strength)
+
+
+def step_alignment(alpha, d: int, signal: float, power: float):
+    r"""Cosine with beta of one gradient step of a neuron at overlap :math:`m = d^{-1/2}`, without its part along w.
+
+    .. math:: \frac{\sqrt{1 - m^2}\,|S|}{\sqrt{S^2 + V (d - 2)/n}}, \qquad n = \alpha d
+
+    for a step whose mean is `signal` = S and whose noise has the variance `power` = V over n. Derived in the lecture.
+    """
+    noise = power * (1 - 2 / d) / np.asarray(alpha, float)
+    return np.sqrt(1 - 1 / d) * abs(signal) / np.sqrt(signal**2 + noise)
+
+
+def matrix_threshold(strength: float) -> float:
+    r"""Below :math:`n/d = 1/(2 E\zeta_2(y)^2)` no gate makes the matrix point at beta; the best gate does above.
+
+    `strength` is :math:`E\zeta_2(y)^2`, as `flbook.hermite.best_strengths` gives it. Source: Mondelli and Montanari
+    (2019), Theorem 2, and Lu and Li (2020).
+    """
+    return 1 / (2 * strength)
+
+
+def matrix_overlap(alpha: float, gate: Callable, link: Callable, jumps: hermite.Places = ()) -> float:
+    r"""Squared cosine with beta of the top eigenvector of :math:`\sum_i T(y_i)x_ix_i^\top` for large d.
+
+    With :math:`\phi(\lambda) = \lambda E\frac{T z^2}{\lambda - T}` and
+    :math:`\psi(\lambda) = \lambda\big(\frac1\alpha + E\frac{T}{\lambda - T}\big)`, let psi have its minimum at
+    :math:`\bar\lambda`. If :math:`\phi(\bar\lambda) \le \psi(\bar\lambda)` the overlap is zero; otherwise
+
+    .. math:: \frac{\psi'(\lambda^*)}{\psi'(\lambda^*) - \phi'(\lambda^*)}, \qquad \phi(\lambda^*) = \psi(\lambda^*).
+
+    The gate has to be bounded from above. Source: Lu and Li (2020), Theorem 1.
+    """
+    z, weight = hermite.nodes(hermite.breaks_of(link, jumps))
+    t = np.broadcast_to(gate(link(z)), z.shape)
+    top = t[np.abs(z) < 8].max()
+    scale = np.sqrt(weight @ t**2)
+
+    def phi(x):
+        return x * (weight @ (t * z**2 / (x - t)))
+
+    def psi(x):
+        return x * (1 / alpha + weight @ (t / (x - t)))
+
+    def pull(x):  # its zero is where psi is smallest
+        return 1 / alpha - weight @ (t / (x - t)) ** 2
+
+    low, high = top + 1e-9 * scale, top + 1e6 * scale
+    edge = brentq(pull, low, high) if pull(low) < 0 else low
+    if phi(edge) <= psi(edge):
+        return 0.0
+    spot = brentq(lambda x: phi(x) - psi(x), edge, high)
+    rise, fall = pull(spot), -(weight @ (t**2 * z**2 / (spot - t) ** 2))
+    return float(rise / (rise - fall))
