@@ -56,6 +56,11 @@ class LazyGramTraining(GramTraining):
         z = self.law(both, on_mu, exact.gram.mu_mu, standard).to(params["mu"])
         return z + torch.cat([params["b"], start["b"]], -1)[..., None, :] if self.bias else z
 
+    def training_noise(self, params: Params) -> Float[Tensor, "*E n K"]:
+        """Training noise as the trained and as the initial filters see it, side by side."""
+        now = super().training_noise(params)
+        return torch.cat([now, self.reference["noise"].mT.expand_as(now)], -1)
+
     def _cross(self, params: Params) -> Tensor:
         """Inner products of trained with initial filters."""
         g = self.gram.to(torch.float64)

@@ -13,6 +13,7 @@ import torch
 import xarray as xr
 from torch import Tensor, nn
 
+from flbook import rng
 from flbook.losses import check_labels, logistic
 from flbook.shapes import Quantity
 
@@ -64,6 +65,32 @@ class Training:
     def norm(self, direction: Params) -> Tensor:
         """Euclidean length of a direction in parameter space, shape ``*E``."""
         return sum(p.square().reshape(*self.ensemble, -1).sum(-1) for p in direction.values()).sqrt()
+
+
+class MiniBatches(Training):
+    """The same problem, each gradient from a batch of samples: one pass over a fresh shuffle of them, then another.
+
+    size: samples of a batch, the same places for every member of the ensemble; what is left of a pass is dropped.
+    The batches follow each other in the order of the calls, so one object serves one run of `fit`.
+    """
+
+    def __init__(self, model: nn.Module, x: Tensor, observed: Tensor, loss=logistic, size: int = 100, seed: int = 0):
+        super().__init__(model, x, observed, loss)
+        if not 1 <= size <= observed.shape[-1]:
+            raise ValueError(f"size must lie between 1 and n = {observed.shape[-1]}, samples of a batch; got {size}")
+        self.size, self.generator, self.waiting = size, rng.generator(seed, "batches"), []
+
+    def gradient(self, params: Params, observed: Tensor | None = None) -> Params:
+        """Gradient of each member's mean loss over the next batch."""
+        if not self.waiting:
+            shuffled = torch.randperm(self.observed.shape[-1], generator=self.generator)
+            self.waiting = list(shuffled.split(self.size))[: len(shuffled) // self.size]
+        places = self.waiting.pop(0).to(self.x.device)
+        labels = (self.observed if observed is None else observed)[..., places]
+        x = self.x.index_select(self.x.ndim - 1 - getattr(self.model, "sample_axes", 2), places)
+        leaves = {name: p.detach().requires_grad_() for name, p in params.items()}
+        loss = self.loss(self.predict(leaves, x), labels).mean(-1).sum()
+        return dict(zip(leaves, torch.autograd.grad(loss, list(leaves.values())), strict=True))
 
 
 def _fits(shape: Sequence[int], ensemble: Sequence[int]) -> bool:

@@ -1,6 +1,9 @@
 """Data models: each is a frozen dataclass that draws samples, keeps the hidden truth, and knows its own test law."""
 
+from flbook.data.flipped_images import FlippedImages
+from flbook.data.recycled_noise import RecycledNoise
 from flbook.data.signal_noise import Sample, SignalNoise
 from flbook.data.teacher import Taught, Teacher
 
 __all__ = ["Sample", "SignalNoise", "Taught", "Teacher"]
+__all__ = ["FlippedImages", "RecycledNoise", "Sample", "SignalNoise"]

@@ -199,6 +199,10 @@ class GramTraining:
         z = self.law(exact.weight_gram(c), exact.preactivations(c)[0], exact.gram.mu_mu, standard).to(params["mu"])
         return z + params["b"][..., None, :] if self.bias else z
 
+    def training_noise(self, params: Params) -> Float[Tensor, "*E n k"]:
+        """Pre-activations of the training noise patches, in the form of `fresh`."""
+        return self.patches(params)["noise"].mT
+
     def test_outputs(self, params: Params, standard: Float[Tensor, "points k"]) -> tuple[Tensor, Tensor]:
         """Outputs ``(*E, points)`` on fresh samples of label +1 and of label -1, the noise patches shared."""
         z = self.patches(params)

@@ -17,3 +17,6 @@ __all__ = [
     "softplus",
     "tanh",
 ]
+from flbook.models.vgg import VGG
+
+__all__ = ["VGG", "ConvNet", "TwoLayerCNN", "identity", "leaky_relu", "relu", "relu_power", "softplus"]

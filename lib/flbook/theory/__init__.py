@@ -1,6 +1,7 @@
 """What the theorems predict: boundaries and closed forms in numpy, one file a subject."""
 
 from flbook.theory.growth import blow_up_time, time_to_reach
+from flbook.theory.label_noise import first_stage_boundary, recycled_boundary
 from flbook.theory.signal_noise import averaging_error, cao_boundary, cao_variable, kou_boundary, kou_variable
 
 __all__ = [
@@ -8,7 +9,9 @@ __all__ = [
     "blow_up_time",
     "cao_boundary",
     "cao_variable",
+    "first_stage_boundary",
     "kou_boundary",
     "kou_variable",
+    "recycled_boundary",
     "time_to_reach",
 ]

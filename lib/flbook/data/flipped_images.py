@@ -1,0 +1,73 @@
+"""Pictures of two classes with some labels flipped: a training sample, and all the other pictures to test on."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from flbook import rng
+from flbook.data.images import Images
+from flbook.data.signal_noise import check_flips, flipped_labels
+
+
+class PictureSample(NamedTuple):
+    """Data of `FlippedImages`, the hidden truth beside what is observed."""
+
+    x: Float[Tensor, "*E n c h w"]  # pictures: channels, rows, columns
+    observed: Float[Tensor, "*E n"]  # labels that training sees
+    y: Float[Tensor, "*E n"]  # true labels
+
+
+@dataclass(frozen=True, eq=False)
+class FlippedImages:
+    """Pictures of two classes, equally many of either, of which exactly round(p n) are observed with the wrong label.
+
+    Each channel is shifted and scaled to mean 0 and variance 1 over all pictures of `images`.
+    """
+
+    images: Images
+    n: int = 200  # training samples
+    flip_prob: float = 0.2  # p
+    unseen: Images | None = None  # pictures to test on; None takes those of `images` that training leaves out
+
+    def __post_init__(self):
+        check_flips(self.flip_prob)
+        smallest = min(int((self.images.y == sign).sum()) for sign in (1, -1))
+        most = 2 * smallest - (1 if self.unseen is None else 0)
+        if not 2 <= self.n <= most:
+            raise ValueError(f"n must lie between 2 and {most}, since the smaller class has {smallest} pictures; got "
+                             f"{self.n}")
+
+    def draw(self, seed: int | tuple[int, ...] = 0) -> PictureSample:
+        """A training sample in float64; classes take turns, and the first round(p n) samples are flipped."""
+        y, observed = flipped_labels(self.n, self.flip_prob, seed)
+        places = rng.over_seeds(lambda one: self._split(one)[0], seed)
+        return PictureSample(self._standard(self.images.pixels)[places], observed, y)
+
+    def draw_test(self, seed: int | tuple[int, ...] = 0) -> PictureSample:
+        """Every picture that `draw` with this seed leaves out, or those of `unseen`, with their true labels."""
+        if self.unseen is not None:
+            y, x = self.unseen.y, self._standard(self.unseen.pixels)
+            many = () if isinstance(seed, int) else (len(seed),)
+            return PictureSample(x.expand(*many, *x.shape), y.expand(*many, -1), y.expand(*many, -1))
+        places = rng.over_seeds(lambda one: self._split(one)[1], seed)
+        y = self.images.y[places]
+        return PictureSample(self._standard(self.images.pixels)[places], y, y)
+
+    def _split(self, seed: int) -> tuple[Tensor, Tensor]:
+        generator = rng.generator(seed, "pictures")
+        sides = [torch.nonzero(self.images.y == sign)[:, 0] for sign in (1, -1)]
+        sides = [side[torch.randperm(len(side), generator=generator)] for side in sides]
+        train = torch.stack([sides[i % 2][i // 2] for i in range(self.n)])
+        return train, torch.cat([sides[0][(self.n + 1) // 2 :], sides[1][self.n // 2 :]])
+
+    def _standard(self, pixels: Tensor) -> Float[Tensor, "N c h w"]:
+        """Pictures with a channel axis, each channel standardised by the moments of `images`."""
+        def coloured(pictures):
+            return pictures[:, None] if pictures.ndim == 3 else pictures
+
+        every = coloured(self.images.pixels)
+        mean, std = every.mean((0, 2, 3), keepdim=True), every.std((0, 2, 3), keepdim=True)
+        return (coloured(pixels) - mean) / std
