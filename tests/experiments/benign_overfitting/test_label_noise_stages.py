@@ -5,6 +5,7 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 import torch
+import xarray as xr
 
 from flbook import measures, results, settings
 from flbook.dynamics import RecycledTest
@@ -68,6 +69,12 @@ def test_margins_and_overlap():
     turned = stages.overlap(replace(TINY, flip_prob=(0.1,), n_snr2=(12.0,)), (0.0, 0.2, 1.0)).squeeze()
     np.testing.assert_allclose(turned.test_error.mean("seed"), [0, 0, 0.05], atol=1e-6)
     np.testing.assert_allclose(turned.predicted, turned.test_error, atol=1e-6)
+
+
+def test_crossing():
+    curves = xr.DataArray([[0.0, 1.0, 1.0], [0.0, 0.0, 1.0]], dims=("seed", "x"), coords={"x": [1.0, 4.0, 16.0]})
+    found = stages.crossing(curves, "x", 0.5)
+    np.testing.assert_allclose([found.value, *found.per_seed], [4.0, 2.0, 8.0])
 
 
 def test_presets_can_be_run():

@@ -11,11 +11,12 @@ Measured besides: the same error on fresh noise, the limit of orthogonal noise p
 import math
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 import xarray as xr
 from torch import Tensor
 
-from flbook import devices, measures, rivals
+from flbook import devices, fits, measures, rivals
 from flbook.data.recycled_noise import RecycledNoise
 from flbook.data.signal_noise import check_noise, flipped_labels
 from flbook.dynamics.gram import Gram, GramTraining
@@ -213,6 +214,12 @@ def overlap(setting: Setting, cosines: tuple[float, ...], device: str = "cpu") -
          for name, value in values.items()},
         coords={"cosine": cosine, **{name: coordinate(setting, name) for name in axes}},
     )
+
+
+def crossing(curves: xr.DataArray, x: str, level: float) -> fits.Fit:
+    """Where the mean over the seeds crosses a level as x grows, and where each seed's own curve does."""
+    each = [float(fits.crossing(curves.isel(seed=[k]), x, level)) for k in range(curves.sizes["seed"])]
+    return fits.Fit(float(fits.crossing(curves, x, level)), (math.nan, math.nan), np.array(each))
 
 
 def check(setting: Setting) -> None:
