@@ -77,7 +77,7 @@ class VGG(nn.Module):
         for block in self.plan:
             for _ in block:
                 w, b = getattr(self, f"w{layer}"), getattr(self, f"b{layer}")
-                x = self.activation(convolve(x, w) + b[..., None, :, None, None])
+                x = self.activation(convolve(x, w, pad=1) + b[..., None, :, None, None])
                 layer += 1
             x = pooled(x, "max")
         return x.flatten(-3)
