@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from scipy.special import ndtr
 import torch
+from scipy.special import ndtr
 
 from flbook import theory
 from flbook.data import SignalNoise

@@ -1,8 +1,10 @@
-"""Estimators: classifiers written down in one line, with nothing to train."""
+"""Estimators: what data determine in one line or one linear system, with nothing to train."""
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
+
+ITERATIONS = 1000  # of conjugate gradients; a kernel matrix with a ridge takes some dozens
 
 
 def averaging(x: Float[Tensor, "*E n d"], observed: Float[Tensor, "*E n"]) -> Float[Tensor, "*E d"]:
@@ -19,3 +21,76 @@ def weighted_second_moment(x: Float[Tensor, "*E n d"], weight: Float[Tensor, "*E
     Source: Lu and Li (2020), equation (2).
     """
     return torch.einsum("...n,...nd,...nc->...dc", weight / x.shape[-2], x, x)
+
+
+def ridge(
+    features: Float[Tensor, "*#E n N"], y: Float[Tensor, "*#E n"], lam: float | tuple[float, ...]
+) -> Float[Tensor, "*EL N"]:
+    r"""Ridge regression on N features, for one ridge or for a whole scan at the price of one.
+
+    .. math:: \hat a_\lambda = \arg\min_a \frac1n \|y - \Phi a\|^2 + \frac{\lambda}{N}\|a\|^2
+
+    lam: a number gives weights of shape ``(*E, N)``, a tuple ``(*E, lam, N)``. One eigen-decomposition of
+    :math:`\Phi^\top\Phi/n`, or of :math:`\Phi\Phi^\top/n` if that is smaller, serves all of them.
+
+    Source: Ba et al. (2022), Section 2.1.
+    """
+    n, size = features.shape[-2:]
+    shift = _scan(lam, features) / size
+    if size <= n:
+        gram = torch.einsum("...nk,...nl->...kl", features, features) / n
+        weights = _shifted_solve(gram, torch.einsum("...nk,...n->...k", features, y) / n, shift)
+    else:
+        gram = torch.einsum("...nk,...mk->...nm", features, features) / n
+        weights = torch.einsum("...nk,...ln->...lk", features, _shifted_solve(gram, y / n, shift))
+    return weights if isinstance(lam, tuple) else weights[..., 0, :]
+
+
+def _shifted_solve(
+    matrix: Float[Tensor, "*#E k k"], target: Float[Tensor, "*#E k"], shift: Float[Tensor, " lam"]
+) -> Float[Tensor, "*E lam k"]:
+    """Solutions of (matrix + shift I) v = target for every shift; matrix symmetric and not negative."""
+    if len(shift) == 1:  # a Cholesky factor costs a tenth of the eigenvectors
+        ridge = shift * torch.eye(matrix.shape[-1], dtype=matrix.dtype, device=matrix.device)
+        return torch.cholesky_solve(target[..., None], torch.linalg.cholesky(matrix + ridge)).mT
+    values, vectors = torch.linalg.eigh(matrix)
+    along = torch.einsum("...ks,...k->...s", vectors, target)[..., None, :]
+    return torch.einsum("...ks,...ls->...lk", vectors, along / (values[..., None, :] + shift[:, None]))
+
+
+def kernel_ridge(
+    kernel: Float[Tensor, "*#E n n"], y: Float[Tensor, "*#E n"], lam: float | tuple[float, ...], rtol: float = 1e-8
+) -> Float[Tensor, "*EL n"]:
+    r"""Kernel ridge regression: the weights :math:`\alpha_\lambda = (K + n\lambda I)^{-1} y` of the n samples.
+
+    They minimise :math:`\frac1n\sum_i (y_i - f(x_i))^2 + \lambda\|f\|^2` with :math:`f(x) = \sum_i \alpha_i k(x, x_i)`.
+    All ridges are solved together by conjugate gradients to a relative residual `rtol`: some dozens of products with K,
+    where a decomposition would take n of them.
+
+    lam: a number gives weights of shape ``(*E, n)``, a tuple ``(*E, lam, n)``.
+
+    Raises ValueError if 1000 iterations do not suffice, because K is nearly singular and the ridge too small.
+    """
+    shift = _scan(lam, kernel)[:, None] * y.shape[-1]
+    residual = y[..., None, :].expand(*y.shape[:-1], len(shift), y.shape[-1])
+    alpha, along = torch.zeros_like(residual), residual
+    square = first = residual.square().sum(-1, keepdim=True)
+    tiny = torch.finfo(y.dtype).tiny
+    for iteration in range(ITERATIONS):
+        image = torch.einsum("...lm,...mn->...ln", along, kernel) + shift * along
+        step = square / (along * image).sum(-1, keepdim=True).clamp(min=tiny)
+        alpha, residual = alpha + step * along, residual - step * image
+        before, square = square, residual.square().sum(-1, keepdim=True)
+        along = residual + square / before.clamp(min=tiny) * along
+        if iteration % 8 == 7 and bool((square <= rtol**2 * first).all()):
+            return alpha if isinstance(lam, tuple) else alpha[..., 0, :]
+    raise ValueError(f"lam must be larger for a kernel matrix so nearly singular; got {lam}")
+
+
+def _scan(lam: float | tuple[float, ...], like: Tensor) -> Float[Tensor, " lam"]:
+    """The ridges as a vector, none of them negative or infinite."""
+    ridges = lam if isinstance(lam, tuple) else (lam,)
+    scan = torch.tensor(ridges, dtype=like.dtype, device=like.device)
+    if not (scan.numel() and bool((scan > 0).all()) and bool(scan.isfinite().all())):
+        raise ValueError(f"lam must be positive and finite, a ridge or a tuple of them; got {lam}")
+    return scan

@@ -3,7 +3,16 @@
 from flbook.data.flipped_images import FlippedImages
 from flbook.data.recycled_noise import RecycledNoise
 from flbook.data.signal_noise import Sample, SignalNoise
+from flbook.data.single_index import SingleIndex, SingleIndexSample
 from flbook.data.teacher import Taught, Teacher
 
-__all__ = ["Sample", "SignalNoise", "Taught", "Teacher"]
-__all__ = ["FlippedImages", "RecycledNoise", "Sample", "SignalNoise"]
+__all__ = [
+    "FlippedImages",
+    "RecycledNoise",
+    "Sample",
+    "SignalNoise",
+    "SingleIndex",
+    "SingleIndexSample",
+    "Taught",
+    "Teacher",
+]

@@ -1,14 +1,19 @@
 """Networks whose parameters carry leading ensemble axes."""
 
-from flbook.models.activations import gelu, identity, leaky_relu, relu, relu_power, softplus, tanh
+from flbook.models.activations import erf, gelu, identity, leaky_relu, relu, relu_power, softplus, tanh
 from flbook.models.cnn import TwoLayerCNN
 from flbook.models.convnet import ConvNet
+from flbook.models.random_features import RandomFeatures
 from flbook.models.two_layer import TwoLayer
+from flbook.models.vgg import VGG
 
 __all__ = [
+    "VGG",
     "ConvNet",
+    "RandomFeatures",
     "TwoLayer",
     "TwoLayerCNN",
+    "erf",
     "gelu",
     "identity",
     "leaky_relu",
@@ -17,6 +22,3 @@ __all__ = [
     "softplus",
     "tanh",
 ]
-from flbook.models.vgg import VGG
-
-__all__ = ["VGG", "ConvNet", "TwoLayerCNN", "identity", "leaky_relu", "relu", "relu_power", "softplus"]

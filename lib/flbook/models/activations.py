@@ -90,10 +90,24 @@ class GELU:
         return torch.special.ndtr(z) + z * torch.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
 
 
+@dataclass(frozen=True)
+class Erf:
+    r""":math:`\sigma(z) = \mathrm{erf}(z)`: odd and bounded too, with Gaussian expectations in closed form."""
+
+    def __call__(self, z: Tensor) -> Tensor:
+        """The value."""
+        return z.erf()
+
+    def slope(self, z: Tensor) -> Tensor:
+        """The derivative."""
+        return 2 / math.sqrt(math.pi) * (-z.square()).exp()
+
+
 relu = ReLUPower(1.0)
 relu_power = ReLUPower
 leaky_relu = LeakyReLU
 softplus = Softplus()
 tanh = Tanh()
 gelu = GELU()
+erf = Erf()
 identity = LeakyReLU(1.0)

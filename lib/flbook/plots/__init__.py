@@ -8,7 +8,7 @@ from flbook.plots.curves import coefficient_race, learning_curves
 from flbook.plots.exponents import exponents
 from flbook.plots.frames import frames
 from flbook.plots.laws import collapse, scaling
-from flbook.plots.look import CHANCE, NOISE, SIGNAL, TEST, THEORY, TRAIN, panels, style
+from flbook.plots.look import CHANCE, NOISE, SIGNAL, TEST, THEORY, TRAIN, log_ticks, panels, style
 from flbook.plots.phase import phase_diagram
 from flbook.plots.picture import png, show
 
@@ -24,6 +24,7 @@ __all__ = [
     "exponents",
     "frames",
     "learning_curves",
+    "log_ticks",
     "panels",
     "phase_diagram",
     "png",

@@ -1,0 +1,68 @@
+"""The single-index data model: Gaussian inputs, and a target that looks at one direction only."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from flbook import rng
+
+
+class SingleIndexSample(NamedTuple):
+    """Data of `SingleIndex`, the target's own value beside what is observed."""
+
+    x: Float[Tensor, "*E n d"]  # inputs
+    y: Float[Tensor, "*E n"]  # labels, target plus noise
+    target: Float[Tensor, "*E n"]  # f*(x), without noise
+    index: Float[Tensor, "*E n"]  # <x, beta*>, all that the target sees of x
+
+
+@dataclass(frozen=True)
+class SingleIndex:
+    r"""Labels :math:`y = \sigma_*(\langle x, \beta_*\rangle) + \varepsilon`, inputs :math:`x \sim N(0, I_d)`.
+
+    The direction is :math:`\beta_* = e_1`, which loses nothing where everything else is rotation invariant.
+
+    Source: Ba et al. (2022), Assumption 1.
+    """
+
+    n: int = 1024  # training samples
+    d: int = 128  # dimension of an input
+    link: Callable[[Tensor], Tensor] = torch.tanh  # sigma*
+    noise: float = 0.1  # standard deviation of epsilon
+
+    def __post_init__(self):
+        if self.n < 1 or self.d < 1:
+            raise ValueError(f"n and d must be at least 1: samples and dimension; got n={self.n}, d={self.d}")
+        if not (math.isfinite(self.noise) and self.noise >= 0):
+            raise ValueError(f"noise must be finite and not negative, a standard deviation; got {self.noise}")
+
+    @property
+    def direction(self) -> Float[Tensor, " d"]:
+        r"""The direction :math:`\beta_*`."""
+        return torch.eye(1, self.d, dtype=torch.float64)[0]
+
+    def draw(self, seed: int | tuple[int, ...] = 0, role: str = "first") -> SingleIndexSample:
+        """A sample in float64; a tuple of seeds gives one leading axis, another `role` an independent sample."""
+        x = rng.normal((self.n, self.d), seed, f"{role} inputs")
+        return self._labelled(x, self.noise * rng.normal((self.n,), seed, f"{role} label noise"))
+
+    def draw_test(self, points: int, seed: int | tuple[int, ...] = 0) -> SingleIndexSample:
+        r"""Fresh inputs with labels free of noise, in the order of their index :math:`\langle x, \beta_*\rangle`.
+
+        The index is spread evenly: one point in each of `points` intervals of equal probability. What depends on the
+        index alone, such as the target, is thus averaged almost exactly; a point picked at random has the exact law.
+        """
+        x = rng.normal((points, self.d), seed, "test inputs")
+        share = torch.special.ndtr(x[..., :1])  # uniform, so it can serve as the place inside the interval
+        steps = torch.arange(points, dtype=x.dtype)[:, None]
+        even = torch.special.ndtri(((steps + share) / points).clamp(1e-12, 1 - 1e-12))
+        return self._labelled(torch.cat([even, x[..., 1:]], -1), torch.zeros(x.shape[:-1], dtype=x.dtype))
+
+    def _labelled(self, x: Tensor, noise: Tensor) -> SingleIndexSample:
+        target = self.link(x[..., 0])
+        return SingleIndexSample(x, target + noise, target, x[..., 0])

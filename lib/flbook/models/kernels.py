@@ -1,0 +1,77 @@
+"""Kernels of two sets of points, up to a factor: what fixed features amount to, however many there are."""
+
+import math
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from flbook.models.random_features import RandomFeatures
+
+Kernel = Callable[[Tensor, Tensor], Tensor]
+
+
+def inner_product(g: Callable[[Tensor], Tensor]) -> Kernel:
+    r"""The kernel :math:`g(\langle x, x'\rangle / d)`, such as ``inner_product(torch.exp)``."""
+
+    def kernel(x: Float[Tensor, "*#E n d"], other: Float[Tensor, "*#E p d"]) -> Float[Tensor, "*E n p"]:
+        return g(torch.einsum("...nd,...pd->...np", x / x.shape[-1], other))
+
+    return kernel
+
+
+def distance(g: Callable[[Tensor], Tensor]) -> Kernel:
+    r"""The kernel :math:`g(\|x - x'\|^2 / d)`; the Gaussian kernel is ``distance(lambda t: torch.exp(-t / 2))``."""
+
+    def kernel(x: Float[Tensor, "*#E n d"], other: Float[Tensor, "*#E p d"]) -> Float[Tensor, "*E n p"]:
+        squares = x.square().sum(-1)[..., :, None] + other.square().sum(-1)[..., None, :]
+        return g((squares - 2 * torch.einsum("...nd,...pd->...np", x, other)) / x.shape[-1])
+
+    return kernel
+
+
+def neural_tangent(net: RandomFeatures) -> Kernel:
+    r"""The tangent kernel of a network's first layer, every neuron with the same weight in the output.
+
+    .. math:: \frac{\langle x, x'\rangle}{d} \cdot \frac1N \sum_j \sigma'(\langle w_j, x\rangle)\,
+              \sigma'(\langle w_j, x'\rangle)
+
+    Source: Ba et al. (2022), Section 3.1; Jacot et al. (2018).
+    """
+
+    def kernel(x: Float[Tensor, "*#E n d"], other: Float[Tensor, "*#E p d"]) -> Float[Tensor, "*E n p"]:
+        slopes = [net.activation.slope(torch.einsum("...nd,...kd->...nk", points, net.w)) for points in (x, other)]
+        together = torch.einsum("...nk,...pk->...np", slopes[0] / net.width, slopes[1])
+        return together * torch.einsum("...nd,...pd->...np", x / x.shape[-1], other)
+
+    return kernel
+
+
+def arcsine(x: Float[Tensor, "*#E n d"], other: Float[Tensor, "*#E p d"]) -> Float[Tensor, "*E n p"]:
+    r"""What two erf neurons share: :math:`E\,\mathrm{erf}(\langle x, g\rangle)\,\mathrm{erf}(\langle x', g\rangle)`.
+
+    .. math:: \frac2\pi \arcsin \frac{2\langle x, x'\rangle}{\sqrt{(1 + 2\|x\|^2)(1 + 2\|x'\|^2)}}, \qquad
+              g \sim N(0, I)
+
+    Read as a function of two weight vectors it is the exact second moment of their features over Gaussian data.
+
+    Source: Williams (1998), "Computation with infinite neural networks".
+    """
+    lengths = [(1 + 2 * points.square().sum(-1)).sqrt() for points in (x, other)]
+    cosine = 2 * torch.einsum("...nd,...pd->...np", x, other) / lengths[0][..., :, None] / lengths[1][..., None, :]
+    return 2 / math.pi * torch.asin(cosine)
+
+
+def erf_risk(
+    net: RandomFeatures, weights: Float[Tensor, "*E lam N"], direction: Float[Tensor, " d"]
+) -> Float[Tensor, "*E lam"]:
+    r"""Exact risk of second layers on erf features against the target :math:`\mathrm{erf}(\langle\beta_*, x\rangle)`.
+
+    :math:`E(\hat f - f_*)^2` over Gaussian x, each of its three terms an `arcsine`; no test data.
+    """
+    among = arcsine(net.w, net.w) / net.width
+    with_target = arcsine(net.w, direction[None])[..., 0] / math.sqrt(net.width)
+    square = torch.einsum("...lk,...km,...lm->...l", weights, among, weights)
+    own = arcsine(direction[None], direction[None])[0, 0]
+    return square - 2 * torch.einsum("...lk,...k->...l", weights, with_target) + own
