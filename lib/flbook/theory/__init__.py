@@ -3,6 +3,7 @@
 from flbook.theory.growth import blow_up_time, time_to_reach
 from flbook.theory.label_noise import first_stage_boundary, recycled_boundary
 from flbook.theory.signal_noise import averaging_error, cao_boundary, cao_variable, kou_boundary, kou_variable
+from flbook.theory.token_selection import opposed_token_share, selection_ratio, uniform_attention_error
 
 __all__ = [
     "averaging_error",
@@ -12,6 +13,9 @@ __all__ = [
     "first_stage_boundary",
     "kou_boundary",
     "kou_variable",
+    "opposed_token_share",
     "recycled_boundary",
+    "selection_ratio",
     "time_to_reach",
+    "uniform_attention_error",
 ]

@@ -217,7 +217,7 @@ def _watched(setting: Setting, q: float, n: int, device: str) -> tuple[GramTrain
 
 
 def paths(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Every contestant over time at the first q, n and d: u (step, seed, snr, filter) and z (step, seed, snr, sample)."""
+    """Every contestant over time at the first q, n and d: u (step, seed, snr, filter), z (step, seed, snr, sample)."""
     check(setting)
     history = _watched(replace(setting, d=setting.d[:1]), setting.q[0], setting.n[0], device)[1]
     history = history.assign_coords({name: coordinates(setting)[name] for name in ("seed", "snr")})
