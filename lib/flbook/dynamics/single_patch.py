@@ -1,0 +1,168 @@
+r"""Training a two-layer network on samples of one patch in coefficients on the samples, at a cost free of d.
+
+Every gradient of :math:`f(x) = \sum_k a_k \sigma(\langle w_k, x\rangle)` lies in the span of the samples, so
+
+.. math:: w_k(t) = w_k(0) + \sum_i c_{k,i}(t)\, x_i
+
+and the coefficients c are the state. `flbook.dynamics.gram` does the same where signal and noise are separate patches.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from flbook.data.signal_noise import noise_preactivations
+from flbook.dynamics.gram import Gram, Params
+from flbook.losses import check_labels, hinge
+from flbook.models.activations import leaky_relu
+from flbook.shapes import signs
+
+
+class SampleGram(NamedTuple):
+    """Inner products of the samples, the signal and the initial filters."""
+
+    x_x: Float[Tensor, "*#E n n"]
+    w_x: Float[Tensor, "*#E k n"]
+    w_w: Float[Tensor, "*#E k k"]
+    x_mu: Float[Tensor, "*#E n"]
+    w_mu: Float[Tensor, "*#E k"]
+    mu_mu: Float[Tensor, "*#E"]
+
+    @classmethod
+    def of(cls, gram: Gram, y: Float[Tensor, "*#E n"]) -> "SampleGram":
+        """Signal and noise added up to one patch, :math:`x_i = y_i\\mu + \\xi_i`."""
+        y = y.to(gram.w_w)
+        cross = y[..., :, None] * gram.mu_xi[..., None, :]
+        x_x = gram.mu_mu[..., None, None] * y[..., :, None] * y[..., None, :] + cross + cross.mT + gram.xi_xi
+        w_x = gram.w_mu[..., :, None] * y[..., None, :] + gram.w_xi
+        return cls(x_x, w_x, gram.w_w, y * gram.mu_mu[..., None] + gram.mu_xi, gram.w_mu, gram.mu_mu)
+
+
+@dataclass(frozen=True)
+class SinglePatchTraining:
+    """The training problem of a two-layer network with fixed output weights, in coefficients on the samples.
+
+    Parameters are ``{"x": (*E, k, n)}``; the weights they stand for are ``w(0) + params["x"] x`` exactly, as
+    ``Training(TwoLayerCNN(...), x[..., None, :], observed, loss)`` has them.
+    """
+
+    gram: SampleGram
+    observed: Float[Tensor, "*#E n"]
+    scale: float = 1.0  # weight of a filter in the output
+    activation: Callable[[Tensor], Tensor] = leaky_relu(0.1)
+    loss: Any = hinge
+    sigma_xi: float | Float[Tensor, "*#E"] = 1.0  # standard deviation of a fresh noise coordinate
+    orthogonal: bool = False  # fresh noise without a component along the signal
+
+    def __post_init__(self):
+        check_labels(self.observed)
+        if self.observed.shape[-1] != self.gram.x_x.shape[-1]:
+            raise ValueError(f"labels of shape {tuple(self.observed.shape)} do not fit the Gram matrix of "
+                             f"n = {self.gram.x_x.shape[-1]} samples")
+
+    def to(self, *where: Any) -> "SinglePatchTraining":
+        """On another device or in another dtype."""
+        sigma_xi = self.sigma_xi.to(*where) if isinstance(self.sigma_xi, Tensor) else self.sigma_xi
+        gram = SampleGram(*(part.to(*where) for part in self.gram))
+        return replace(self, gram=gram, observed=self.observed.to(*where), sigma_xi=sigma_xi)
+
+    @cached_property
+    def members(self) -> torch.Size:
+        """The ensemble's shape."""
+        g = self.gram
+        return torch.broadcast_shapes(g.w_x.shape[:-2], g.x_x.shape[:-2], self.observed.shape[:-1])
+
+    def select(self, index: Tensor) -> "SinglePatchTraining":
+        """Some members, by their place in the flattened ensemble, along one ensemble axis."""
+        def pick(part: Tensor, own: int) -> Tensor:
+            flat = part.expand(*self.members, *part.shape[part.ndim - own :]).flatten(0, len(self.members) - 1)
+            return flat[index] if self.members else part[None][index]
+
+        gram = SampleGram(*(pick(part, own) for part, own in zip(self.gram, (2, 2, 2, 1, 1, 0), strict=True)))
+        sigma_xi = pick(self.sigma_xi, 0) if isinstance(self.sigma_xi, Tensor) else self.sigma_xi
+        return replace(self, gram=gram, observed=pick(self.observed, 1), sigma_xi=sigma_xi)
+
+    @cached_property
+    def a(self) -> Float[Tensor, " k"]:
+        """Output weights: `scale` for the first half of the filters, minus `scale` for the second."""
+        return self.scale * signs(self.gram.w_w.shape[-1], self.gram.w_w)
+
+    def start(self) -> Params:
+        """Coefficients before training: zero."""
+        return {"x": self.gram.w_x.new_zeros(*self.members, *self.gram.w_x.shape[-2:])}
+
+    def preactivations(self, params: Params) -> Float[Tensor, "*E k n"]:
+        r"""What the filters see of the training samples, :math:`\langle w_k, x_i\rangle`."""
+        return self.gram.w_x + params["x"] @ self.gram.x_x
+
+    def respond(self, z: Tensor, patch: str) -> Tensor:
+        """What a filter makes of a pre-activation of ``"train"`` or ``"fresh"`` samples; a rival may differ by it."""
+        return self.activation(z)
+
+    def slope(self, z: Tensor, patch: str) -> Tensor:
+        """The derivative of `respond`."""
+        return self.activation.slope(z)
+
+    def outputs(self, z: Float[Tensor, "*E k n"]) -> Float[Tensor, "*E n"]:
+        """Outputs from the filters' pre-activations on the training samples."""
+        return torch.einsum("k,...kn->...n", self.a, self.respond(z, "train"))
+
+    def predict(self, params: Params) -> Float[Tensor, "*E n"]:
+        """Outputs on the training samples."""
+        return self.outputs(self.preactivations(params))
+
+    def train_loss(self, params: Params, observed: Tensor | None = None) -> Float[Tensor, "*E"]:
+        """Mean loss of each member."""
+        return self.loss(self.predict(params), self.observed if observed is None else observed).mean(-1)
+
+    def gradient(self, params: Params, observed: Tensor | None = None) -> Params:
+        """The coefficients of the gradient of the mean loss."""
+        z = self.preactivations(params)
+        return self.gradient_at(z, self.outputs(z), self.observed if observed is None else observed)
+
+    def gradient_at(self, z: Tensor, f: Tensor, observed: Tensor) -> Params:
+        """The same, where pre-activations and outputs are known already."""
+        pull = self.loss.slope(f, observed) / f.shape[-1]
+        return {"x": self.a[:, None] * self.slope(z, "train") * pull[..., None, :]}
+
+    def norm(self, direction: Params) -> Float[Tensor, "*E"]:
+        """Euclidean length of the weights that a direction in coefficients stands for."""
+        c = direction["x"]
+        return (c @ self.gram.x_x * c).sum((-2, -1)).sqrt()
+
+    def exact(self, params: Params) -> tuple["SinglePatchTraining", Params]:
+        """Problem and parameters in float64."""
+        return self.to(torch.float64), {name: p.double() for name, p in params.items()}
+
+    def weight_gram(self, params: Params) -> Float[Tensor, "*E k k"]:
+        r"""Inner products :math:`\langle w_k(t), w_l(t)\rangle` of the trained filters, in float64."""
+        exact, c = self.exact(params)
+        half = c["x"] @ (exact.gram.w_x + c["x"] @ exact.gram.x_x / 2).mT
+        return exact.gram.w_w + half + half.mT
+
+    def on_signal(self, params: Params) -> Float[Tensor, "*E k"]:
+        r"""What the filters see of the signal, :math:`\langle w_k, \mu\rangle`."""
+        return self.gram.w_mu + torch.einsum("...kn,...n->...k", params["x"], self.gram.x_mu)
+
+    def fresh(self, params: Params, standard: Float[Tensor, "points k"]) -> Float[Tensor, "*E points k"]:
+        """What the filters see of fresh noise, exactly distributed."""
+        exact, c = self.exact(params)
+        z = noise_preactivations(exact.weight_gram(c), exact.on_signal(c), exact.gram.mu_mu, standard,
+                                 orthogonal=self.orthogonal)
+        size = exact.sigma_xi[..., None, None] if isinstance(exact.sigma_xi, Tensor) else exact.sigma_xi
+        return (size * z).to(params["x"])
+
+    def test_outputs(self, params: Params, standard: Float[Tensor, "points k"]) -> tuple[Tensor, Tensor]:
+        """Outputs ``(*E, points)`` on fresh samples of label +1 and of label -1, the noise shared."""
+        noise, on_mu = self.fresh(params, standard), self.on_signal(params)[..., None, :]
+        return tuple(self.respond(z, "fresh") @ self.a for z in (noise + on_mu, noise - on_mu))
+
+    @property
+    def test_directions(self) -> int:
+        """How many Gaussian numbers a fresh sample takes."""
+        return self.gram.w_w.shape[-1]
