@@ -1,7 +1,9 @@
 """Estimators: what data determine in one line or one linear system, with nothing to train."""
 
+import numpy as np
 import torch
 from jaxtyping import Float
+from scipy.optimize import nnls
 from torch import Tensor
 
 ITERATIONS = 1000  # of conjugate gradients; a kernel matrix with a ridge takes some dozens
@@ -94,3 +96,35 @@ def _scan(lam: float | tuple[float, ...], like: Tensor) -> Float[Tensor, " lam"]
     if not (scan.numel() and bool((scan > 0).all()) and bool(scan.isfinite().all())):
         raise ValueError(f"lam must be positive and finite, a ridge or a tuple of them; got {lam}")
     return scan
+
+
+def hard_margin(x_x: Float[Tensor, "*E n n"], observed: Float[Tensor, "*E n"]) -> Float[Tensor, "*E n"]:
+    r"""The hard-margin support vector machine without intercept, as coefficients c of :math:`w_* = \sum_i c_i x_i`.
+
+    .. math:: w_* = \arg\min \|w\|^2 \quad\text{subject to}\quad \tilde y_i \langle w, x_i\rangle \ge 1
+
+    from the inner products of the samples alone, in float64; :math:`\|w_*\|^2 = \sum_i \tilde y_i c_i`.
+    Solved exactly as a problem of least distance, one active set a member.
+
+    Raises ValueError if the samples are linearly dependent, when there may be no such w.
+    Source: Lawson and Hanson (1974), chapter 23.
+    """
+    signed = observed[..., :, None] * x_x * observed[..., None, :]
+    try:
+        rows = torch.linalg.cholesky(signed.double())
+    except torch.linalg.LinAlgError:
+        raise ValueError(f"x_x must be positive definite, the samples linearly independent (n <= d); its shape is "
+                         f"{tuple(x_x.shape)}") from None
+    n = x_x.shape[-1]
+    flat = rows.reshape(-1, n, n).cpu().numpy()
+    found = torch.from_numpy(np.stack([_least_distance(one) for one in flat])).to(observed)
+    return observed * found.reshape(*signed.shape[:-2], n)
+
+
+def _least_distance(rows: np.ndarray) -> np.ndarray:
+    """Multipliers of the shortest u with ``rows @ u >= 1``."""
+    a = np.vstack([rows.T, np.ones(len(rows))])
+    target = np.zeros(len(a))
+    target[-1] = 1
+    u, _ = nnls(a, target, maxiter=30 * len(rows))
+    return u / (target - a @ u)[-1]

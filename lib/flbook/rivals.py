@@ -17,14 +17,15 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from flbook.dynamics.gram import GramTraining, Params
+from flbook.dynamics.single_patch import LazySinglePatchTraining, SinglePatchTraining
 from flbook.models.activations import identity
 from flbook.models.cnn import TwoLayerCNN
 from flbook.shapes import per_member, signs
 from flbook.train import Training
 
 
-def linear(problem: GramTraining) -> GramTraining:
-    """The network with its activation taken away: logistic regression on the sum of the two patches."""
+def linear(problem: GramTraining | SinglePatchTraining):
+    """The network with its activation taken away: a linear classifier, of the sum of the patches if there are two."""
     return replace(problem, activation=identity)
 
 
@@ -73,8 +74,10 @@ class LazyGramTraining(GramTraining):
         return 2 * super().test_directions
 
 
-def lazy(problem: GramTraining | Training):
+def lazy(problem: GramTraining | SinglePatchTraining | Training):
     """The problem of the network's first-order expansion about its initial weights."""
+    if isinstance(problem, SinglePatchTraining):
+        return LazySinglePatchTraining(**{name: getattr(problem, name) for name in problem.__dataclass_fields__})
     if isinstance(problem, GramTraining):
         return LazyGramTraining(**{name: getattr(problem, name) for name in problem.__dataclass_fields__})
     if isinstance(problem, ScaledTraining):

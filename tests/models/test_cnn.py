@@ -7,10 +7,13 @@ import torch
 
 from flbook.data import SignalNoise
 from flbook.models import TwoLayerCNN, gelu, identity, leaky_relu, relu, relu_power, softplus
+from flbook.models.activations import smooth_leaky_relu
 
 Z = torch.tensor([-2.0, -0.5, 0.0, 0.5, 2.0], dtype=torch.float64)
 ACTIVATIONS = pytest.mark.parametrize(
-    "activation", [relu, relu_power(2.0), relu_power(3.0), leaky_relu(0.2), softplus, gelu, identity], ids=repr
+    "activation",
+    [relu, relu_power(2.0), relu_power(3.0), leaky_relu(0.2), smooth_leaky_relu(0.2, 5.0), softplus, gelu, identity],
+    ids=repr,
 )
 
 
@@ -24,6 +27,7 @@ ACTIVATIONS = pytest.mark.parametrize(
         (leaky_relu(0.0), [0, 0, 0, 0.5, 2]),
         (identity, Z.tolist()),
         (gelu, [z * (1 + math.erf(z / math.sqrt(2))) / 2 for z in Z]),
+        (smooth_leaky_relu(0.2, 4.0), [0.2 * z + 0.2 * math.log((1 + math.exp(4 * z)) / 2) for z in Z]),
         (softplus, [math.log(1 + math.exp(z)) for z in Z]),
     ],
     ids=repr,
@@ -135,6 +139,7 @@ def test_an_empty_network_is_one_sentence(d, m):
         (lambda: relu_power(math.nan), "q must be at least 1"),
         (lambda: leaky_relu(-0.1), r"leak must lie in \[0, 1\], the slope left of 0; got -0.1"),
         (lambda: leaky_relu(1.5), r"leak must lie in \[0, 1\]"),
+        (lambda: smooth_leaky_relu(0.1, 0.0), r"leak must lie in \[0, 1\] and sharpness be positive; got 0.1 and 0.0"),
     ],
 )
 def test_activations_that_do_not_exist_are_one_sentence(make, sentence):

@@ -8,7 +8,7 @@ and the coefficients c are the state. `flbook.dynamics.gram` does the same where
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ from flbook.data.signal_noise import noise_preactivations
 from flbook.dynamics.gram import Gram, Params
 from flbook.losses import check_labels, hinge
 from flbook.models.activations import leaky_relu
+from flbook.models.cnn import TwoLayerCNN
 from flbook.shapes import signs
 
 
@@ -34,7 +35,16 @@ class SampleGram(NamedTuple):
     mu_mu: Float[Tensor, "*#E"]
 
     @classmethod
-    def of(cls, gram: Gram, y: Float[Tensor, "*#E n"]) -> "SampleGram":
+    def of(cls, x: Float[Tensor, "*E n d"], mu: Float[Tensor, " d"], w: Float[Tensor, "*E k D"]) -> "SampleGram":
+        """From given data and filters."""
+        if x.shape[-1] != w.shape[-1]:
+            raise ValueError(f"samples of shape {tuple(x.shape)} and filters of shape {tuple(w.shape)} differ in d")
+        x_x, w_x, w_w = (torch.einsum(f"...{rows}d,...{columns}d->...{rows}{columns}", left, right)
+                         for rows, columns, left, right in (("n", "p", x, x), ("k", "n", w, x), ("k", "l", w, w)))
+        return cls(x_x, w_x, w_w, x @ mu, w @ mu, (mu @ mu).expand(x.shape[:-2]))
+
+    @classmethod
+    def added(cls, gram: Gram, y: Float[Tensor, "*#E n"]) -> "SampleGram":
         """Signal and noise added up to one patch, :math:`x_i = y_i\\mu + \\xi_i`."""
         y = y.to(gram.w_w)
         cross = y[..., :, None] * gram.mu_xi[..., None, :]
@@ -47,8 +57,8 @@ class SampleGram(NamedTuple):
 class SinglePatchTraining:
     """The training problem of a two-layer network with fixed output weights, in coefficients on the samples.
 
-    Parameters are ``{"x": (*E, k, n)}``; the weights they stand for are ``w(0) + params["x"] x`` exactly, as
-    ``Training(TwoLayerCNN(...), x[..., None, :], observed, loss)`` has them.
+    Parameters are ``{"x": (*E, k, n)}``; the weights they stand for are ``w(0) + params["x"] x`` exactly, as direct
+    training has them: the network is a `TwoLayerCNN` that meets one patch.
     """
 
     gram: SampleGram
@@ -64,6 +74,13 @@ class SinglePatchTraining:
         if self.observed.shape[-1] != self.gram.x_x.shape[-1]:
             raise ValueError(f"labels of shape {tuple(self.observed.shape)} do not fit the Gram matrix of "
                              f"n = {self.gram.x_x.shape[-1]} samples")
+
+    @classmethod
+    def of(cls, data: Any, sample: Any, cnn: TwoLayerCNN, loss: Any = hinge) -> "SinglePatchTraining":
+        """The same problem as ``Training(cnn, sample.x[..., None, :], sample.observed, loss)``, for a `Mixture`."""
+        w = cnn.w.detach().flatten(-3, -2)
+        gram = SampleGram.of(sample.x.to(w), sample.mu.to(w), w)
+        return cls(gram, sample.observed.to(w), cnn.scale, cnn.activation, loss, data.sigma_xi, orthogonal=True)
 
     def to(self, *where: Any) -> "SinglePatchTraining":
         """On another device or in another dtype."""
@@ -104,13 +121,13 @@ class SinglePatchTraining:
         """What a filter makes of a pre-activation of ``"train"`` or ``"fresh"`` samples; a rival may differ by it."""
         return self.activation(z)
 
-    def slope(self, z: Tensor, patch: str) -> Tensor:
-        """The derivative of `respond`."""
+    def slope(self, z: Tensor, columns: Tensor | None = None) -> Tensor:
+        """The derivative of `respond` on training samples: all of them, or those whose `columns` z holds."""
         return self.activation.slope(z)
 
     def outputs(self, z: Float[Tensor, "*E k n"]) -> Float[Tensor, "*E n"]:
         """Outputs from the filters' pre-activations on the training samples."""
-        return torch.einsum("k,...kn->...n", self.a, self.respond(z, "train"))
+        return self.a @ self.respond(z, "train")
 
     def predict(self, params: Params) -> Float[Tensor, "*E n"]:
         """Outputs on the training samples."""
@@ -128,7 +145,7 @@ class SinglePatchTraining:
     def gradient_at(self, z: Tensor, f: Tensor, observed: Tensor) -> Params:
         """The same, where pre-activations and outputs are known already."""
         pull = self.loss.slope(f, observed) / f.shape[-1]
-        return {"x": self.a[:, None] * self.slope(z, "train") * pull[..., None, :]}
+        return {"x": self.a[:, None] * self.slope(z) * pull[..., None, :]}
 
     def norm(self, direction: Params) -> Float[Tensor, "*E"]:
         """Euclidean length of the weights that a direction in coefficients stands for."""
@@ -149,20 +166,48 @@ class SinglePatchTraining:
         r"""What the filters see of the signal, :math:`\langle w_k, \mu\rangle`."""
         return self.gram.w_mu + torch.einsum("...kn,...n->...k", params["x"], self.gram.x_mu)
 
-    def fresh(self, params: Params, standard: Float[Tensor, "points k"]) -> Float[Tensor, "*E points k"]:
-        """What the filters see of fresh noise, exactly distributed."""
+    def test_filters(self, params: Params) -> tuple[Float[Tensor, "*E K K"], Float[Tensor, "*E K"]]:
+        """Inner products of the filters that fresh samples meet, with each other and with the signal, in float64."""
         exact, c = self.exact(params)
-        z = noise_preactivations(exact.weight_gram(c), exact.on_signal(c), exact.gram.mu_mu, standard,
-                                 orthogonal=self.orthogonal)
-        size = exact.sigma_xi[..., None, None] if isinstance(exact.sigma_xi, Tensor) else exact.sigma_xi
-        return (size * z).to(params["x"])
+        return exact.weight_gram(c), exact.on_signal(c)
 
-    def test_outputs(self, params: Params, standard: Float[Tensor, "points k"]) -> tuple[Tensor, Tensor]:
-        """Outputs ``(*E, points)`` on fresh samples of label +1 and of label -1, the noise shared."""
-        noise, on_mu = self.fresh(params, standard), self.on_signal(params)[..., None, :]
+    def test_outputs(self, params: Params, standard: Float[Tensor, "points K"]) -> tuple[Tensor, Tensor]:
+        """Outputs ``(*E, points)`` on fresh samples of label +1 and of -1, exactly distributed, the noise shared."""
+        w_w, w_mu = self.test_filters(params)
+        noise = noise_preactivations(w_w, w_mu, self.gram.mu_mu.double(), standard.double(), orthogonal=self.orthogonal)
+        size = self.sigma_xi[..., None, None] if isinstance(self.sigma_xi, Tensor) else self.sigma_xi
+        noise, on_mu = (size * noise).to(self.gram.w_w), w_mu.to(self.gram.w_w)[..., None, :]
         return tuple(self.respond(z, "fresh") @ self.a for z in (noise + on_mu, noise - on_mu))
 
     @property
     def test_directions(self) -> int:
         """How many Gaussian numbers a fresh sample takes."""
         return self.gram.w_w.shape[-1]
+
+
+class LazySinglePatchTraining(SinglePatchTraining):
+    r"""The network's first-order expansion about its start: filters keep the slopes that they had."""
+
+    def respond(self, z: Tensor, patch: str) -> Tensor:
+        """First-order response; of fresh samples both pre-activations come, trained and initial."""
+        z, z_0 = z.split(z.shape[-1] // 2, dim=-1) if patch == "fresh" else (z, self.gram.w_x)
+        return self.activation(z_0) + self.activation.slope(z_0) * (z - z_0)
+
+    def slope(self, z: Tensor, columns: Tensor | None = None) -> Tensor:
+        """Its slope, the same at every step."""
+        reference = self.gram.w_x.expand(*self.members, *self.gram.w_x.shape[-2:])
+        return self.activation.slope(reference if columns is None else reference.gather(-1, columns))
+
+    def test_filters(self, params: Params) -> tuple[Float[Tensor, "*E K K"], Float[Tensor, "*E K"]]:
+        """Trained and initial filters side by side: fresh samples meet both."""
+        exact, c = self.exact(params)
+        now, before = exact.weight_gram(c), exact.gram.w_w.expand(*self.members, *self.gram.w_w.shape[-2:])
+        cross = before + c["x"] @ exact.gram.w_x.mT
+        both = torch.cat([torch.cat([now, cross], -1), torch.cat([cross.mT, before], -1)], -2)
+        on_mu = exact.on_signal(c)
+        return both, torch.cat([on_mu, exact.gram.w_mu.expand_as(on_mu)], -1)
+
+    @property
+    def test_directions(self) -> int:
+        """Trained and initial filters."""
+        return 2 * super().test_directions

@@ -38,11 +38,35 @@ class LeakyReLU:
 
     def __call__(self, z: Tensor) -> Tensor:
         """The value."""
-        return torch.where(z > 0, z, self.leak * z)
+        return torch.nn.functional.leaky_relu(z, self.leak)
 
     def slope(self, z: Tensor) -> Tensor:
         """The derivative."""
         return self.leak + (1 - self.leak) * (z > 0).to(z.dtype)
+
+
+@dataclass(frozen=True)
+class SmoothLeakyReLU:
+    r""":math:`\sigma(z) = \alpha z + \frac{1-\alpha}{h}\log\frac{1 + e^{hz}}{2}`: slopes from α to 1, no kink, 0 at 0.
+
+    `sharpness` h: the slope turns within a few 1/h of zero.
+    """
+
+    leak: float = 0.1
+    sharpness: float = 10.0
+
+    def __post_init__(self):
+        if not (0 <= self.leak <= 1 and self.sharpness > 0):
+            raise ValueError(f"leak must lie in [0, 1] and sharpness be positive; got {self.leak} and {self.sharpness}")
+
+    def __call__(self, z: Tensor) -> Tensor:
+        """The value."""
+        bend = torch.nn.functional.softplus(self.sharpness * z) - math.log(2)
+        return self.leak * z + (1 - self.leak) / self.sharpness * bend
+
+    def slope(self, z: Tensor) -> Tensor:
+        """The derivative."""
+        return self.leak + (1 - self.leak) * torch.sigmoid(self.sharpness * z)
 
 
 @dataclass(frozen=True)
@@ -106,6 +130,7 @@ class Erf:
 relu = ReLUPower(1.0)
 relu_power = ReLUPower
 leaky_relu = LeakyReLU
+smooth_leaky_relu = SmoothLeakyReLU
 softplus = Softplus()
 tanh = Tanh()
 gelu = GELU()

@@ -2,6 +2,7 @@
 
 from flbook.theory.growth import blow_up_time, time_to_reach
 from flbook.theory.label_noise import first_stage_boundary, recycled_boundary
+from flbook.theory.mixture import max_margin
 from flbook.theory.signal_noise import averaging_error, cao_boundary, cao_variable, kou_boundary, kou_variable
 from flbook.theory.token_selection import opposed_token_share, selection_ratio, uniform_attention_error
 
@@ -16,6 +17,7 @@ __all__ = [
     "opposed_token_share",
     "recycled_boundary",
     "selection_ratio",
+    "max_margin",
     "time_to_reach",
     "uniform_attention_error",
 ]
