@@ -178,3 +178,13 @@ def test_fits_are_fast_enough_to_be_called_often():
     start = time.process_time()
     fits.boundary(da, "mu", "d", 0.2)
     assert time.process_time() - start < 0.5  # about 0.02 s; a loop over resamples takes seconds
+
+
+def test_any_statistic_of_the_mean():
+    da = xr.DataArray(np.arange(12.0).reshape(4, 3) ** 2 + 1, dims=("seed", "x"), coords={"x": [1.0, 2.0, 4.0]})
+    known = fits.exponent(da, "x")
+    slope = np.log(da.x.values) - np.log(da.x.values).mean()
+    slope = slope / (slope @ slope)
+    found = fits.statistic(da, lambda means: np.log(means) @ slope, ("x",))
+    assert found.value == pytest.approx(known.value) and found.interval == pytest.approx(known.interval)
+    np.testing.assert_allclose(found.per_seed, known.per_seed)

@@ -121,6 +121,15 @@ def collapse(da: xr.DataArray, x: str, groups: str | Sequence[str], over: str = 
     return _fit(lambda weights: np.ptp(_means(weights, curves), axis=1).max(axis=1), curves, "the collapse")
 
 
+def statistic(da: xr.DataArray, of: Callable[[np.ndarray], np.ndarray], dims: Sequence[str], over: str = "seed") -> Fit:
+    """Any statistic of the mean of `da` over the seeds.
+
+    of: function of means, shape ``(R, *dims)``, that returns ``(R,)``: one statistic a mean, R resampled means at once.
+    """
+    data = _by_seed(da, over, *dims)
+    return _fit(lambda weights: of(_means(weights, data)), data, f"the statistic of {_name(da)}")
+
+
 def _fit(statistic: Callable, data: np.ndarray, what: str) -> Fit:
     """A statistic of seed weights, shape (R, S) -> (R,), with its interval and its pseudo-values."""
     count, value = len(data), float(statistic(np.full((1, len(data)), 1 / len(data)))[0])

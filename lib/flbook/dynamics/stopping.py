@@ -19,22 +19,22 @@ class Stop(NamedTuple):
 
 
 class _Descent:
-    """The members that are still moving: their coefficients and what their filters see."""
+    """The members that are still moving: coefficients and pre-activations, kept sample by sample, shape (E, n, k)."""
 
     def __init__(self, problem: SinglePatchTraining, lr: Float[Tensor, " E"]):
         self.whole, self.problem, self.lr = problem, problem.select(torch.arange(len(lr), device=lr.device)), lr
         self.place = torch.arange(len(lr), device=lr.device)
-        self.c = self.problem.start()["x"]
+        self.c = self.problem.start()["x"].mT.contiguous()
         self.refresh()
 
     def refresh(self) -> None:
         """Pre-activations from the coefficients."""
-        self.z = self.problem.preactivations({"x": self.c})
+        self.z = self.problem.preactivations({"x": self.c.mT}).mT.contiguous()
         self.look()
 
     def look(self) -> None:
         """Outputs, and the smallest margin of each member."""
-        self.f = self.problem.outputs(self.z)
+        self.f = self.problem.outputs(self.z.mT)
         self.margin = (self.problem.observed * self.f).amin(-1)
 
     def keep(self, stay: Tensor) -> None:
@@ -44,17 +44,18 @@ class _Descent:
         self.refresh()
 
     def step(self) -> None:
-        """One step. Under the hinge loss few samples pull, and only their columns of the coefficients move."""
+        """One step. Under the hinge loss few samples pull, and only their rows of the coefficients move."""
         pull = self.problem.loss.slope(self.f, self.problem.observed) * (self.lr / self.f.shape[-1])[:, None]
         active = int((pull != 0).sum(-1).max())
         where = pull.abs().topk(active, dim=-1).indices  # (E, active), padded with samples that do not pull
-        k, n = self.z.shape[-2:]
-        columns = where[:, None, :].expand(-1, k, -1)
-        slope = self.problem.slope(self.z.gather(-1, columns), columns)
-        move = -self.problem.a[:, None] * slope * pull.gather(-1, where)[:, None, :]
-        self.c.scatter_add_(-1, columns, move)
-        rows = self.problem.gram.x_x.gather(-2, where[..., None].expand(-1, -1, n))
-        self.z.baddbmm_(move, rows)
+        members, n, k = self.z.shape
+        rows = (where + n * torch.arange(members, device=where.device)[:, None]).flatten()
+        seen = self.z.view(-1, k).index_select(0, rows).view(members, active, k)
+        slope = self.problem.slope(seen.mT, where[:, None, :].expand(-1, k, -1)).mT
+        move = -(slope * self.problem.a) * pull.gather(-1, where)[..., None]
+        self.c.view(-1, k).index_add_(0, rows, move.reshape(-1, k))
+        reach = self.problem.gram.x_x.reshape(-1, n).index_select(0, rows).view(members, active, n)
+        self.z.baddbmm_(reach.mT, move)
         self.look()
 
 
@@ -91,7 +92,8 @@ def descend(
     for k in range(len(levels)):
         late = step[k, moving.place] < 0
         kept[k][moving.place[late]] = moving.c[late]
-    return [Stop(s.reshape(shape), {"x": p.reshape(*shape, *p.shape[-2:])}) for s, p in zip(step, kept, strict=True)]
+    return [Stop(s.reshape(shape), {"x": p.mT.reshape(*shape, *like.shape[-1:], -1)})
+            for s, p in zip(step, kept, strict=True)]
 
 
 def _reached(margin: Tensor, levels: tuple[float, ...]) -> Tensor:

@@ -66,7 +66,8 @@ class Setting:
     @classmethod
     def signals(cls) -> "Setting":
         """Samples against signal strength at d = 2n."""
-        return cls(n=(30, 60), ratio=(2,), gamma=(0.0025, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16), gamma_unit="1")
+        return cls(n=(20, 30, 40, 50), ratio=(2,), gamma=(0.0025, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16),
+                   seed=tuple(range(6)), gamma_unit="1")
 
     @classmethod
     def flips(cls) -> "Setting":
@@ -143,7 +144,7 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     return found.transpose(*order, missing_dims="ignore").assign_coords(coordinates(setting))
 
 
-def race(setting: Setting, steps: int = 3000, fresh: int = 512) -> xr.Dataset:
+def race(setting: Setting, steps: int = 3000, fresh: int = 512, at: tuple[int, ...] | None = None) -> xr.Dataset:
     """Step by step, in float64, the first cell of a setting: losses and errors over (step, seed), and the margins.
 
     train_margin, over (step, seed, sample): observed label times output; fresh_margin, over (step, seed, fresh): true
@@ -165,7 +166,8 @@ def race(setting: Setting, steps: int = 3000, fresh: int = 512) -> xr.Dataset:
                  "observed label times output"),
         Quantity("fresh_margin", fresh_margin, ("fresh",), "true label times output"),
     ]
-    history = fit(network, GradientDescent(setting.lr / (2 * setting.m)), steps, quantities, ("seed",)).history
+    rule = GradientDescent(setting.lr / (2 * setting.m))
+    history = fit(network, rule, steps, quantities, ("seed",), at).history
     y, observed = flipped_labels(setting.n[0], setting.flip_prob[0], 0)
     return history.assign_coords(seed=coordinates(setting)["seed"], flipped=("sample", (y != observed).numpy()))
 
@@ -189,6 +191,21 @@ def _trained(network: SinglePatchTraining, setting: Setting, device: str) -> xr.
         dataset[key].attrs = {"long_name": text, "units": unit}
     dataset.stop.attrs = {"long_name": "stopped at", "units": "1"}
     return dataset
+
+
+def margin_error(setting: Setting, extra: float = 0.0) -> xr.DataArray:
+    """Exact test error of the hard-margin classifier, without any training: first n, flips and strength of a setting.
+
+    extra: added to the diagonal of the inner products, which makes it a soft margin with squared slack. Over (ratio, seed).
+    """
+    network = problem(replace(setting, gamma=setting.gamma[:1], m=1), setting.n[0], setting.flip_prob[0])
+    x_x, observed = network.gram.x_x, network.observed.expand(*network.members, -1)
+    c = estimators.hard_margin(x_x + extra * torch.eye(setting.n[0]), observed)
+    square = torch.einsum("...n,...np,...p->...", c, x_x, c)
+    error = readout_error(network, (c * network.gram.x_mu).sum(-1), square)[:, 0]
+    coords = {name: coordinates(setting)[name] for name in ("ratio", "seed")}
+    return xr.DataArray(error.numpy(), coords, ("ratio", "seed"), "svm_error",
+                        {"long_name": "test error of the margin classifier", "units": "fraction"})
 
 
 def described(problem: SinglePatchTraining, stop: Stop, svm: torch.Tensor, points: int) -> dict[str, np.ndarray]:
