@@ -46,7 +46,7 @@ class Setting:
     m: int = 16  # filters a sign
     lr: float = 1.0  # step size on the summed loss, in units of 1/(2 m n)
     limit: int = 100_000  # steps after which a member counts as not converged
-    points: int = 2048  # fresh samples to measure the test error on, each under both labels
+    points: int = 1024  # fresh samples to measure the test error on, each under both labels
 
     @classmethod
     def book(cls) -> "Setting":
@@ -66,13 +66,14 @@ class Setting:
     @classmethod
     def signals(cls) -> "Setting":
         """Samples against signal strength at d = 2n."""
-        return cls(n=(20, 30, 40, 50), ratio=(2,), gamma=(0.0025, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16),
+        return cls(n=(15, 20, 30, 40), ratio=(2,), gamma=(0.0025, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16),
                    seed=tuple(range(6)), gamma_unit="1")
 
     @classmethod
     def flips(cls) -> "Setting":
         """Numbers k of flipped labels, at a signal strength of 1/k."""
-        return cls(n=(40,), flip_prob=(0.05, 0.1, 0.2), ratio=(2, 4, 6, 8), gamma=(1.0,), gamma_unit="1/k")
+        return cls(n=(40,), flip_prob=(0.05, 0.1, 0.2), ratio=(2, 4, 6, 8), gamma=(1.0,),
+                   seed=tuple(range(8)), gamma_unit="1/k")
 
     def thinned(self, **axes) -> "Setting":
         """The same setting with some fields changed."""

@@ -39,8 +39,8 @@ class Setting:
     sharpness: float = 10.0  # of the smooth kink
     sigma_0: float = 1e-7
     lr: float = 0.5  # step size, in units of n/d
-    steps: int = 60
-    points: int = 2048
+    steps: int = 50
+    points: int = 1024
 
     @classmethod
     def book(cls) -> "Setting":
