@@ -18,6 +18,7 @@ __all__ = [
     "recycled_boundary",
     "selection_ratio",
     "max_margin",
+    "recycled_boundary",
     "time_to_reach",
     "uniform_attention_error",
 ]
