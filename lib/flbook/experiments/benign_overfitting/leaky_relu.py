@@ -67,13 +67,13 @@ class Setting:
     def signals(cls) -> "Setting":
         """Samples against signal strength at d = 2n."""
         return cls(n=(15, 20, 30, 40), ratio=(2,), gamma=(0.0025, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16),
-                   seed=tuple(range(6)), gamma_unit="1")
+                   seed=tuple(range(5)), gamma_unit="1")
 
     @classmethod
     def flips(cls) -> "Setting":
         """Numbers k of flipped labels, at a signal strength of 1/k."""
         return cls(n=(40,), flip_prob=(0.05, 0.1, 0.2), ratio=(2, 4, 6, 8), gamma=(1.0,),
-                   seed=tuple(range(8)), gamma_unit="1/k")
+                   seed=tuple(range(6)), gamma_unit="1/k")
 
     def thinned(self, **axes) -> "Setting":
         """The same setting with some fields changed."""
@@ -145,7 +145,7 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     return found.transpose(*order, missing_dims="ignore").assign_coords(coordinates(setting))
 
 
-def race(setting: Setting, steps: int = 3000, fresh: int = 512, at: tuple[int, ...] | None = None) -> xr.Dataset:
+def race(setting: Setting, steps: int = 7000, fresh: int = 512, at: tuple[int, ...] | None = None) -> xr.Dataset:
     """Step by step, in float64, the first cell of a setting: losses and errors over (step, seed), and the margins.
 
     train_margin, over (step, seed, sample): observed label times output; fresh_margin, over (step, seed, fresh): true
@@ -197,7 +197,8 @@ def _trained(network: SinglePatchTraining, setting: Setting, device: str) -> xr.
 def margin_error(setting: Setting, extra: float = 0.0) -> xr.DataArray:
     """Exact test error of the hard-margin classifier, without any training: first n, flips and strength of a setting.
 
-    extra: added to the diagonal of the inner products, which makes it a soft margin with squared slack. Over (ratio, seed).
+    extra: added to the diagonal of the inner products, which makes it a soft margin with squared slack.
+    Dimensions (ratio, seed).
     """
     network = problem(replace(setting, gamma=setting.gamma[:1], m=1), setting.n[0], setting.flip_prob[0])
     x_x, observed = network.gram.x_x, network.observed.expand(*network.members, -1)

@@ -40,7 +40,7 @@ class Setting:
     sigma_0: float = 1e-7
     lr: float = 0.5  # step size, in units of n/d
     steps: int = 50
-    points: int = 1024
+    points: int = 2048
 
     @classmethod
     def book(cls) -> "Setting":
@@ -59,6 +59,7 @@ def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
     check_noise(1.0, setting.flip_prob)
     check_room(setting.n, 2 * setting.m, int(min(setting.d)))
     cell_bytes = 8 * (8 * setting.n * setting.n + 8 * setting.m * setting.points)
+    how = {"memory": 2e8} | how
     return sweep(measure, setting, device=device, split=("seed", "d"), cell_bytes=cell_bytes, **how)
 
 
