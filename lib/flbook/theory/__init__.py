@@ -14,11 +14,10 @@ __all__ = [
     "first_stage_boundary",
     "kou_boundary",
     "kou_variable",
+    "max_margin",
     "opposed_token_share",
     "recycled_boundary",
     "selection_ratio",
-    "max_margin",
-    "recycled_boundary",
     "time_to_reach",
     "uniform_attention_error",
 ]
