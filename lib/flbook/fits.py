@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
+from scipy.stats import spearmanr
 
 RESAMPLES = 2000
 _BLOCK = 2**22  # numbers held at once while resampling, so that a fine grid does not fill the memory
@@ -128,6 +129,27 @@ def statistic(da: xr.DataArray, of: Callable[[np.ndarray], np.ndarray], dims: Se
     """
     data = _by_seed(da, over, *dims)
     return _fit(lambda weights: of(_means(weights, data)), data, f"the statistic of {_name(da)}")
+
+
+def rank_correlation(a: xr.DataArray, b: xr.DataArray, over: str = "seed") -> Fit:
+    """Spearman's rank correlation of `a` and `b` over all of their cells, every seed of every cell being one.
+
+    A seed stands for all of its cells: resampling draws seeds.
+    """
+    if set(a.dims) != set(b.dims) or over not in a.dims:
+        raise ValueError(f"{_name(a)} and {_name(b)} must have the same dimensions with {over!r} among them, not "
+                         f"{a.dims} and {b.dims}; select first")
+    rest = [dim for dim in a.dims if dim != over]
+    pairs = [_by_seed(da, over, *rest).reshape(a.sizes[over], -1) for da in (a, b)]
+
+    def statistic(weights):
+        size = weights.shape[1]  # weights are counts over their sum, which is one less in the jackknife
+        whole = np.isclose(weights * size, np.rint(weights * size)).all(axis=1, keepdims=True)
+        counts = np.rint(weights * np.where(whole, size, size - 1)).astype(int)
+        drawn = [np.repeat(np.arange(size), row) for row in counts]
+        return np.array([spearmanr(pairs[0][k].ravel(), pairs[1][k].ravel()).statistic for k in drawn])
+
+    return _fit(statistic, np.stack(pairs, 1), f"the rank correlation of {_name(a)} and {_name(b)}")
 
 
 def _fit(statistic: Callable, data: np.ndarray, what: str) -> Fit:

@@ -20,12 +20,12 @@ def tangent_kernel(
     problem: Training, params: Params, x: Tensor, other: Tensor | None = None
 ) -> Float[Tensor, "*E n p"]:
     r""":math:`\nabla_w f(x) \cdot \nabla_w f(x')` of any network, by one backward pass a sample; small n only."""
-    rows = [_gradients(problem, params, samples) for samples in (x, x if other is None else other)]
+    rows = [sample_gradients(problem, params, samples) for samples in (x, x if other is None else other)]
     return torch.einsum("...nk,...pk->...np", *rows)
 
 
-def _gradients(problem: Training, params: Params, x: Tensor) -> Float[Tensor, "*E n params"]:
-    """Gradient of every output in all parameters, flattened."""
+def sample_gradients(problem: Training, params: Params, x: Tensor) -> Float[Tensor, "*E n params"]:
+    """Gradient of every output in all parameters, flattened, by one backward pass a sample."""
     leaves = {name: p.detach().requires_grad_() for name, p in params.items()}
     outputs = problem.predict(leaves, x)
     members = outputs.ndim - 1

@@ -74,12 +74,17 @@ class TwoLayer(nn.Module):
         """Outputs for n samples."""
         if x.shape[-1] != self.w.shape[-1]:
             raise ValueError(f"samples of shape {tuple(x.shape)} do not fit neurons of shape {tuple(self.w.shape)}")
-        f = self._sum(self.w, x)
-        return f - self._sum(self.w_0, x) if self.start == "centred" else f
+        f = self.combine(self.activation(torch.einsum("...nd,...kd->...nk", x, self.w)))
+        return f - self.at_start(x) if self.start == "centred" else f
 
-    def _sum(self, w: Tensor, x: Tensor) -> Tensor:
-        plus, minus = self.activation(torch.einsum("...nd,...kd->...nk", x, w)).chunk(2, -1)
+    def combine(self, active: Float[Tensor, "*E n k"]) -> Float[Tensor, "*E n"]:
+        """The signed sum of what the neurons answer, times c."""
+        plus, minus = active.chunk(2, -1)
         return self.scale[..., None] * (plus - minus).sum(-1)  # pairs first, so that equal ones leave an exact 0
+
+    def at_start(self, x: Float[Tensor, "*#E n d"]) -> Float[Tensor, "*E n"]:
+        """What a centred network subtracts."""
+        return self.combine(self.activation(torch.einsum("...nd,...kd->...nk", x, self.w_0)))
 
 
 def initial_neurons(d: int, width: int, paired: bool, seed: int | tuple[int, ...]) -> Float[Tensor, "*E N d"]:
