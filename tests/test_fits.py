@@ -5,6 +5,7 @@ import time
 import numpy as np
 import pytest
 import xarray as xr
+from scipy.stats import spearmanr
 
 from flbook import fits
 
@@ -188,3 +189,17 @@ def test_any_statistic_of_the_mean():
     found = fits.statistic(da, lambda means: np.log(means) @ slope, ("x",))
     assert found.value == pytest.approx(known.value) and found.interval == pytest.approx(known.interval)
     np.testing.assert_allclose(found.per_seed, known.per_seed)
+def test_rank_correlation_over_all_cells():
+    rng = np.random.default_rng(0)
+    x = np.arange(5.0)[None] + 0.1 * rng.standard_normal((10, 5))
+    a = xr.DataArray(x, dims=("seed", "portion"), name="a")
+    assert fits.rank_correlation(a, np.exp(a)).value == pytest.approx(1)
+    assert fits.rank_correlation(a, -a).value == pytest.approx(-1)
+    noisy = a + xr.DataArray(2 * rng.standard_normal((10, 5)), dims=("seed", "portion"))
+    fit = fits.rank_correlation(a, noisy)
+    assert fit.value == pytest.approx(spearmanr(a.values.ravel(), noisy.values.ravel()).statistic)
+    assert fit.interval[0] < fit.value < fit.interval[1] and fit.per_seed.shape == (10,)
+    without = spearmanr(a.values[1:].ravel(), noisy.values[1:].ravel()).statistic
+    assert fit.per_seed[0] == pytest.approx(10 * fit.value - 9 * without)
+    with pytest.raises(ValueError, match="must have the same dimensions with 'seed' among them"):
+        fits.rank_correlation(a, a.mean("seed"))

@@ -49,8 +49,8 @@ def loss_path(
 ) -> Iterator[Point]:
     r"""Follow the gradient flow and its kernel through `times`, one Runge-Kutta step from each to the next.
 
-    Weights and kernel are one differential equation, so the kernel is as exact as the weights. A two-layer network flows
-    in the flow time of `TwoLayer.step`.
+    Weights and kernel are one differential equation, so the kernel is as exact as the weights. A two-layer network
+    flows in the flow time of `TwoLayer.step`.
 
     times: where to stop, increasing from 0; the largest step must stay below 2.8 over the sharpness of the loss.
     order: 4 is the classical Runge-Kutta rule; 1 is gradient descent, for which the identities hold up to the step.
