@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
-from scipy.stats import spearmanr
+from scipy.stats import rankdata
 
 RESAMPLES = 2000
 _BLOCK = 2**22  # numbers held at once while resampling, so that a fine grid does not fill the memory
@@ -146,8 +146,10 @@ def rank_correlation(a: xr.DataArray, b: xr.DataArray, over: str = "seed") -> Fi
         size = weights.shape[1]  # weights are counts over their sum, which is one less in the jackknife
         whole = np.isclose(weights * size, np.rint(weights * size)).all(axis=1, keepdims=True)
         counts = np.rint(weights * np.where(whole, size, size - 1)).astype(int)
-        drawn = [np.repeat(np.arange(size), row) for row in counts]
-        return np.array([spearmanr(pairs[0][k].ravel(), pairs[1][k].ravel()).statistic for k in drawn])
+        drawn = np.stack([np.repeat(np.arange(size), row) for row in counts])
+        x, y = (rankdata(values[drawn].reshape(len(drawn), -1), axis=1) for values in pairs)
+        x, y = (ranks - ranks.mean(axis=1, keepdims=True) for ranks in (x, y))
+        return (x * y).sum(axis=1) / np.sqrt((x**2).sum(axis=1) * (y**2).sum(axis=1))
 
     return _fit(statistic, np.stack(pairs, 1), f"the rank correlation of {_name(a)} and {_name(b)}")
 

@@ -27,12 +27,14 @@ def test_a_labelled_dataset():
 
 def test_the_kernel_explains_the_fall_and_the_bounds_hold():
     dataset = measure(TINY)
-    np.testing.assert_allclose(dataset.explained, np.log(2) - dataset.train_loss, atol=1e-3)
+    np.testing.assert_allclose(dataset.explained, np.log(2) - dataset.train_loss, atol=1e-4)
     np.testing.assert_allclose(dataset.gap, dataset.test_loss - dataset.train_loss, atol=1e-6)
     for name in BOUNDS:
         assert (dataset[name] > dataset.gap).all(), name
-    np.testing.assert_allclose(dataset.lpk, 2 * np.sqrt(dataset.explained.clip(0) * dataset.own), rtol=2e-2)
-    assert (dataset.own.isel(time=-1, portion=-1) > dataset.own.isel(time=-1, portion=0)).all()
+    product = 2 * np.sqrt((np.log(2) - dataset.train_loss) * dataset.own)
+    np.testing.assert_allclose(dataset.lpk, product, rtol=1e-3)
+    own = dataset.own.isel(time=-1)
+    assert (own.isel(portion=-1) > own.isel(portion=0)).all()
 
 
 def test_a_cell_does_not_see_the_grid_around_it():
@@ -69,6 +71,15 @@ def test_retraining_needs_several_samples():
     own = measure(replace(TINY, seed=(0,))).isel(time=-1).squeeze()
     assert (several.resampled > 0).all()
     np.testing.assert_allclose(several.lpk, own.lpk.transpose(*several.lpk.dims), rtol=1e-3)
+
+
+def test_every_test_image_is_explained():
+    found = loss_path_kernel.explain(replace(TINY, portion=(0.5,)))
+    np.testing.assert_allclose(found.explained, found.loss, atol=1e-4)
+    np.testing.assert_allclose(np.log(2) - found.share.sum("sample"), found.explained[-1], rtol=1e-10)
+    assert found.share.shape == (found.sizes["image"], 20) and (found.y_sample != found.clean_sample).any()
+    cell = measure(replace(TINY, power=(0.5,), portion=(0.5,), seed=(0,)))
+    assert found.loss[-1].mean().item() == pytest.approx(cell.test_loss[-1].item(), rel=1e-3)
 
 
 @pytest.mark.parametrize("preset", [Setting.book, Setting.paper])
