@@ -55,7 +55,8 @@ def test_bounds_by_their_formulas():
     kernel = (x @ x.T) * (slopes @ slopes.T) / 8
     frozen = 2 / 20 * torch.sqrt(y @ torch.linalg.solve(kernel, y) * kernel.trace())
     assert loss_path_kernel.frozen_bound(network).item() == pytest.approx(frozen.item())
-    distance = 2 / 20 * torch.sqrt(((w - w_0) ** 2).sum() / 8 * kernel.trace())  # a unit of flow time is a step of 8 = 1 / (N c^2)
+    unit = 8  # the step of a unit of flow time, 1 / (N c^2)
+    distance = 2 / 20 * torch.sqrt(((w - w_0) ** 2).sum() / unit * kernel.trace())
     assert loss_path_kernel.distance_bound(network, end.params["w"]).item() == pytest.approx(distance.item())
     norm = 4 / 8 * w.norm(dim=-1).sum() * x.norm(dim=-1).max() / 20**0.5
     assert loss_path_kernel.norm_bound(network, end.params["w"]).item() == pytest.approx(norm.item())

@@ -186,7 +186,7 @@ def explain(setting: Setting, device: str = "cpu") -> xr.Dataset:
             "share": (("image", "sample"), share.cpu().numpy(), {"long_name": "loss taken off K/n", "units": "nats"}),
             "x_image": (("image", "pixel"), fresh.x[0].numpy()), "x_sample": (("sample", "pixel"), train.x[0].numpy()),
             "y_image": ("image", fresh.y[0, 0].numpy()), "y_sample": ("sample", train.y[0, 0].numpy()),
-            "clean_sample": ("sample", train.clean[0].numpy()),
+            "clean_image": ("image", fresh.clean[0].numpy()), "clean_sample": ("sample", train.clean[0].numpy()),
         },
         coords={"time": coordinates(one)["time"]},
     )
