@@ -189,6 +189,8 @@ def test_any_statistic_of_the_mean():
     found = fits.statistic(da, lambda means: np.log(means) @ slope, ("x",))
     assert found.value == pytest.approx(known.value) and found.interval == pytest.approx(known.interval)
     np.testing.assert_allclose(found.per_seed, known.per_seed)
+
+
 def test_rank_correlation_over_all_cells():
     rng = np.random.default_rng(0)
     x = np.arange(5.0)[None] + 0.1 * rng.standard_normal((10, 5))

@@ -142,7 +142,7 @@ def rank_correlation(a: xr.DataArray, b: xr.DataArray, over: str = "seed") -> Fi
     rest = [dim for dim in a.dims if dim != over]
     pairs = [_by_seed(da, over, *rest).reshape(a.sizes[over], -1) for da in (a, b)]
 
-    def statistic(weights):
+    def pooled(weights):
         size = weights.shape[1]  # weights are counts over their sum, which is one less in the jackknife
         whole = np.isclose(weights * size, np.rint(weights * size)).all(axis=1, keepdims=True)
         counts = np.rint(weights * np.where(whole, size, size - 1)).astype(int)
@@ -151,7 +151,7 @@ def rank_correlation(a: xr.DataArray, b: xr.DataArray, over: str = "seed") -> Fi
         x, y = (ranks - ranks.mean(axis=1, keepdims=True) for ranks in (x, y))
         return (x * y).sum(axis=1) / np.sqrt((x**2).sum(axis=1) * (y**2).sum(axis=1))
 
-    return _fit(statistic, np.stack(pairs, 1), f"the rank correlation of {_name(a)} and {_name(b)}")
+    return _fit(pooled, np.stack(pairs, 1), f"the rank correlation of {_name(a)} and {_name(b)}")
 
 
 def _fit(statistic: Callable, data: np.ndarray, what: str) -> Fit:
