@@ -11,6 +11,7 @@ from flbook.plots.laws import collapse, scaling
 from flbook.plots.look import CHANCE, NOISE, SIGNAL, TEST, THEORY, TRAIN, log_ticks, panels, style
 from flbook.plots.phase import phase_diagram
 from flbook.plots.picture import png, show
+from flbook.plots.tiles import filter_sheet, picture_sheet
 
 __all__ = [
     "CHANCE",
@@ -22,11 +23,13 @@ __all__ = [
     "coefficient_race",
     "collapse",
     "exponents",
+    "filter_sheet",
     "frames",
     "learning_curves",
     "log_ticks",
     "panels",
     "phase_diagram",
+    "picture_sheet",
     "png",
     "scaling",
     "show",

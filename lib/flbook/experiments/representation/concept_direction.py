@@ -37,9 +37,9 @@ class Setting:
     filters: int = 16
     hidden: int = 64
     wide: int = 256  # hidden neurons of the wide frozen network
-    steps: int = 100
-    alpha: float = 0.003
-    lr: float = 4e-5
+    steps: int = 120
+    alpha: float = 0.001  # output scale: features move
+    lr: float = 1e-5  # step size of the outputs; that of the weights is this over alpha^2
 
     @classmethod
     def book(cls) -> "Setting":

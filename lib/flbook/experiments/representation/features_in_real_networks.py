@@ -35,15 +35,15 @@ LAYERS = ("pixels", "filters", "hidden")
 class Setting:
     """Everything the experiment depends on; tuples are the axes of the sweep."""
 
-    alpha: tuple[float, ...] = (0.003, 100.0)  # output scale: small moves the features, large keeps them
+    alpha: tuple[float, ...] = (0.001, 100.0)  # output scale: small moves the features, large keeps them
     seed: tuple[int, ...] = tuple(range(10))
-    n: int = 400  # training pictures
+    n: int = 600  # training pictures
     filters: int = 16  # first layer, 5 x 5 pixels x 3 colours each
     hidden: int = 64  # second layer
     steps: int = 100
     lr: float = 0.003  # step size of F where alpha is large; see step_size
     shuffled: bool = False  # are the training labels given to the wrong pictures?
-    points: int = 400  # test pictures
+    points: int = 300  # test pictures
 
     @classmethod
     def book(cls) -> "Setting":
@@ -53,7 +53,7 @@ class Setting:
     @classmethod
     def paper(cls) -> "Setting":
         """The whole dial, longer training, more pictures and seeds."""
-        return cls(alpha=(0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 10.0, 100.0), seed=tuple(range(12)), n=800, filters=24,
+        return cls(alpha=(0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 100.0), seed=tuple(range(12)), n=1000, filters=24,
                    steps=200, points=1000)
 
     @classmethod
