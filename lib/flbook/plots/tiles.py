@@ -1,4 +1,4 @@
-"""Small pictures side by side: coloured images, and filters, whose zero is grey."""
+"""Small pictures side by side: coloured images, and filters, each weight as bright as it is large."""
 
 from collections.abc import Mapping, Sequence
 
@@ -8,10 +8,10 @@ from matplotlib.figure import Figure
 from flbook.plots.look import SIZE, panels, styled
 
 
-def signed(filters: np.ndarray) -> np.ndarray:
-    """Weights ``(count, 3, rows, columns)`` as colours in [0, 1]: grey is zero, full colour 2.5 times a filter's rms."""
-    size = np.sqrt((filters**2).mean(axis=(1, 2, 3), keepdims=True))
-    return np.clip(0.5 + filters / np.where(size > 0, 5 * size, 1.0), 0, 1)
+def sizes(filters: np.ndarray) -> np.ndarray:
+    """Sizes of weights ``(count, 3, rows, columns)`` as colours: black is zero, full colour 2.5 times a filter's rms."""
+    rms = np.sqrt((filters**2).mean(axis=(1, 2, 3), keepdims=True))
+    return np.clip(np.abs(filters) / np.where(rms > 0, 2.5 * rms, 1.0), 0, 1)
 
 
 def mosaic(tiles: np.ndarray, columns: int) -> np.ndarray:
@@ -45,10 +45,10 @@ def picture_sheet(pictures: np.ndarray, captions: Sequence[str] = (), columns: i
 
 @styled
 def filter_sheet(groups: Mapping[str, np.ndarray], columns: int = 8) -> Figure:
-    """Groups of filters ``(count, 3, rows, columns)`` above each other, each group under its name; grey is zero."""
+    """Groups of filters ``(count, 3, rows, columns)`` above each other, each group under its name; black is zero."""
     import matplotlib.pyplot as plt
 
-    sheets = {name: mosaic(signed(np.asarray(filters, dtype=float)), columns) for name, filters in groups.items()}
+    sheets = {name: mosaic(sizes(np.asarray(filters, dtype=float)), columns) for name, filters in groups.items()}
     heights = [sheet.shape[0] / sheet.shape[1] * SIZE[0] for sheet in sheets.values()]
     fig, axes = plt.subplots(len(sheets), 1, squeeze=False, height_ratios=heights,
                              figsize=(SIZE[0], sum(heights) + 0.36 * len(sheets)))
