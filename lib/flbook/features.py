@@ -115,7 +115,7 @@ def eraser(h: Float[Tensor, "*E n k"], z: Float[Tensor, "*E n"], smallest: bool 
         :math:`\|s\|^2 / (s^\top S^{-1} s)`; else the orthogonal projection along s, :math:`u = v = s / \|s\|`.
         Directions in which h varies less than 1e-6 of the most are left alone.
 
-    Source: Belrose et al. (2023), Theorem 4.3, for a concept of one dimension.
+    Source: Belrose et al. (2023), for a concept of one dimension.
     """
     mean = h.mean(-2)
     centred, z = h - mean[..., None, :], (z - z.mean(-1, keepdim=True)).to(h)

@@ -137,7 +137,7 @@ def kernel_probe(inside: Inside, edit) -> Tensor:
     from sklearn.svm import SVC
 
     sets = (edit(inside.h), inside.z, edit(inside.h_test), inside.z_test)
-    parts = [[x.numpy() for x in part] for part in sets]
+    parts = [[x.numpy() for x in part[:, ::2]] for part in sets]  # half of the pictures: it is slow
     return torch.tensor([SVC(C=10.0).fit(a, b).score(c, d) for a, b, c, d in zip(*parts, strict=True)])
 
 
