@@ -9,7 +9,7 @@ from flbook.plots.look import SIZE, panels, styled
 
 
 def sizes(filters: np.ndarray) -> np.ndarray:
-    """Sizes of weights ``(count, 3, rows, columns)`` as colours: black is zero, full colour 2.5 times a filter's rms."""
+    """Sizes of weights ``(count, 3, rows, columns)`` as colours: black is zero, full is 2.5 times a filter's rms."""
     rms = np.sqrt((filters**2).mean(axis=(1, 2, 3), keepdims=True))
     return np.clip(np.abs(filters) / np.where(rms > 0, 2.5 * rms, 1.0), 0, 1)
 
