@@ -87,3 +87,9 @@ def test_one_direction_error():
     error = one_step.one_direction_error(kappa, np.tanh, np.tanh, 100)
     assert kappa[error.argmin()] == pytest.approx(1.588, abs=0.01)
     assert error.min() == pytest.approx(9.45e-5, rel=0.01)
+
+
+def test_the_step_is_longer_where_labels_are_noisy():
+    linear = one_step.Parts(0.0, 1.0, 0.0)
+    length, share = one_step.spike_strength(2.0, 4.0, linear, linear, noise=1.0)
+    assert length == pytest.approx(2 * math.sqrt(1 + (1 + 1) / 4)) and share == pytest.approx(1 / 1.5)

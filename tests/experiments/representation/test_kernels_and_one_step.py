@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from flbook import settings
+from flbook import results, settings
 from flbook.experiments.representation import kernels_and_one_step
 from flbook.experiments.representation.kernels_and_one_step import MODELS, Setting, measure, rivals, spectra
+from flbook.models import kernels
 from flbook.theory import one_step
 
 TINY = Setting(psi_1=(2.0, 6.0), eta=(0.0, 2.0, 12.0), lam=(0.01, 0.1), seed=(0, 1, 2), d=32, points=512)
@@ -45,6 +46,15 @@ def test_a_large_step_learns_what_no_fixed_features_do():
     assert abs(bend).max() < 0.15 and (np.diff(found.place) > 0).all()
 
 
+def test_linear_regression_is_an_inner_product_kernel_at_the_same_ridges():
+    first, net = None, None
+    model = kernels_and_one_step.data(TINY, 2.0)
+    fresh, test = model.draw(TINY.seed), model.draw_test(8, TINY.seed)
+    line = MODELS["linear regression"](TINY, first, net, fresh, test.x)
+    kernel = kernels_and_one_step.by_kernel(kernels.inner_product(lambda t: t), TINY, fresh, test.x)
+    np.testing.assert_allclose(kernel, line, atol=1e-3)
+
+
 def test_the_spike_and_the_rank_one_gradient():
     found = spectra(Setting.spikes().thinned(eta=(0.0, 16.0), seed=(0, 1, 2), d=64))
     expected = one_step.spike(16.0, 4.0, 2.0, *kernels_and_one_step.parts(SAMPLED), 0.1)
@@ -63,6 +73,15 @@ def test_run_is_measure_in_chunks_and_what_is_stored(tmp_path):
         np.testing.assert_allclose(dataset[name].transpose(*values.dims), values, rtol=1e-10)
     kept = kernels_and_one_step.stored(dataset)
     assert kept.risk.dims == ("psi_1", "eta", "seed") and kept.risk.dtype == np.float32 and kept.risk.attrs["long_name"]
+
+
+def test_the_stored_result_is_what_this_code_computes():
+    stored = results.open("kernels_and_one_step")
+    setting = Setting.paper()
+    cells = measure(setting.thinned(psi_1=(1.0,), eta=setting.eta[::2], seed=(3,))).squeeze(("psi_1", "lam", "seed"))
+    for name in cells:
+        kept = stored[name].sel(psi_1=1.0, seed=3).isel(eta=slice(None, None, 2))
+        np.testing.assert_allclose(cells[name], kept, rtol=1e-5)
 
 
 def test_bad_settings_are_one_sentence(tmp_path):
