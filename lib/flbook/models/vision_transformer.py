@@ -1,0 +1,60 @@
+"""One layer of softmax self-attention with mean pooling: the vision transformer of the feature-learning papers."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from flbook import rng
+from flbook.models.cnn import check_start
+
+
+class VisionTransformer(nn.Module):
+    r"""Every token asks, every token answers, and one value vector reads the answers.
+
+    .. math:: f(X) = \frac1L \sum_{\ell=1}^L \mathrm{softmax}(x_\ell^\top W_Q W_K^\top X^\top)\, X v,
+              \qquad v = W_V w_o
+
+    With :math:`w_o` fixed and of length 1, gradient descent on :math:`W_V` moves v exactly as gradient descent on v
+    does, so v is the parameter. Parameters: ``q`` and ``k`` of shape ``(*E, d, h)``, ``v`` of shape ``(*E, d)``.
+
+    Source: Jiang et al. (2024), Section 3.
+    """
+
+    def __init__(
+        self,
+        d: int,
+        h: int = 8,
+        sigma_0: float = 0.01,
+        sigma_v: float = 0.001,
+        seed: int | tuple[int, ...] = 0,
+        dtype: torch.dtype = torch.float32,
+    ):
+        """h: width of queries and keys. sigma_0, sigma_v: standard deviations of the initial weights, all Gaussian."""
+        super().__init__()
+        if d < 1 or h < 1:
+            raise ValueError(f"d and h must be at least 1: dimension of a token and width of a head; got d={d}, h={h}")
+        check_start(sigma_0)
+        check_start(sigma_v)
+        start = initial_columns(d, h, sigma_0, sigma_v, seed).to(dtype)
+        self.q, self.k = nn.Parameter(start[..., :h]), nn.Parameter(start[..., h : 2 * h])
+        self.v = nn.Parameter(start[..., -1])
+
+    def attention(self, x: Float[Tensor, "*#E n L d"]) -> Float[Tensor, "*E n L L"]:
+        """Who (row) looks at whom (column): every row sums to one."""
+        query, key = (torch.einsum("...nld,...dh->...nlh", x, w) for w in (self.q, self.k))
+        return torch.einsum("...lh,...mh->...lm", query, key).softmax(-1)
+
+    def forward(self, x: Float[Tensor, "*#E n L d"]) -> Float[Tensor, "*E n"]:
+        """The network's output for n samples of L tokens."""
+        if x.shape[-1] != self.v.shape[-1]:
+            raise ValueError(f"tokens of shape {tuple(x.shape)} do not fit values of shape {tuple(self.v.shape)}")
+        value = torch.einsum("...nld,...d->...nl", x, self.v)
+        return torch.einsum("...nlm,...nm->...nl", self.attention(x), value).mean(-1)
+
+
+def initial_columns(
+    d: int, h: int, sigma_0: float, sigma_v: float, seed: int | tuple[int, ...]
+) -> Float[Tensor, "*E d K"]:
+    """The K = 2 h + 1 columns of (W_Q, W_K, v) before training."""
+    size = torch.tensor([sigma_0] * (2 * h) + [sigma_v], dtype=torch.float64)
+    return rng.normal((d, 2 * h + 1), seed, "weights") * size
