@@ -16,6 +16,10 @@ def test_images_are_centred_and_of_the_books_size():
     assert DATA.x.square().sum(-1).mean().item() == pytest.approx(64)
 
 
+def test_a_picture_is_the_image_again():
+    torch.testing.assert_close(DATA.picture(DATA.x), DATA.images.pixels.double())
+
+
 def test_training_and_test_images_are_all_images():
     train, test = DATA.draw(PORTIONS, 3), DATA.draw_test(PORTIONS, 3)
     both = torch.cat([train.x, test.x])

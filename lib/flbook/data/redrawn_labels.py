@@ -51,6 +51,12 @@ class RedrawnLabels:
         centred = centred - centred.mean(0)
         return centred * (self.d / centred.square().sum(-1).mean()).sqrt()
 
+    def picture(self, x: Float[Tensor, "*E d"]) -> Float[Tensor, "*E rows columns"]:
+        """Brightness values of images that `x` holds centred and scaled, in the shape of a picture."""
+        pixels = self.images.pixels.double().flatten(1)
+        size = (self.d / (pixels - pixels.mean(0)).square().sum(-1).mean()).sqrt()
+        return (x / size + pixels.mean(0)).unflatten(-1, self.images.pixels.shape[1:])
+
     def draw(self, portions: tuple[float, ...], seed: int | tuple[int, ...] = 0) -> Redrawn:
         """A training sample; a tuple of seeds gives one ensemble axis behind the portions."""
         return self._draw(portions, seed, unseen=False)
