@@ -18,13 +18,14 @@ from torch import Tensor, nn
 
 from flbook.dynamics.gram import GramTraining, Params
 from flbook.dynamics.single_patch import LazySinglePatchTraining, SinglePatchTraining
+from flbook.dynamics.xor import XorGramTraining
 from flbook.models.activations import identity
 from flbook.models.cnn import TwoLayerCNN
 from flbook.shapes import per_member, signs
 from flbook.train import Training
 
 
-def linear(problem: GramTraining | SinglePatchTraining):
+def linear(problem: GramTraining | SinglePatchTraining | XorGramTraining):
     """The network with its activation taken away: a linear classifier, of the sum of the patches if there are two."""
     return replace(problem, activation=identity)
 
@@ -74,8 +75,10 @@ class LazyGramTraining(GramTraining):
         return 2 * super().test_directions
 
 
-def lazy(problem: GramTraining | SinglePatchTraining | Training):
+def lazy(problem: GramTraining | SinglePatchTraining | XorGramTraining | Training):
     """The problem of the network's first-order expansion about its initial weights."""
+    if isinstance(problem, XorGramTraining):
+        return replace(problem, tangent=True)
     if isinstance(problem, SinglePatchTraining):
         return LazySinglePatchTraining(**{name: getattr(problem, name) for name in problem.__dataclass_fields__})
     if isinstance(problem, GramTraining):

@@ -5,6 +5,7 @@ from flbook.data.recycled_noise import RecycledNoise
 from flbook.data.signal_noise import Sample, SignalNoise
 from flbook.data.single_index import SingleIndex, SingleIndexSample
 from flbook.data.teacher import Taught, Teacher
+from flbook.data.xor import XorSignalNoise
 
 __all__ = [
     "FlippedImages",
@@ -15,4 +16,5 @@ __all__ = [
     "SingleIndexSample",
     "Taught",
     "Teacher",
+    "XorSignalNoise",
 ]

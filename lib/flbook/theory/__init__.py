@@ -5,6 +5,7 @@ from flbook.theory.label_noise import first_stage_boundary, recycled_boundary
 from flbook.theory.mixture import max_margin
 from flbook.theory.signal_noise import averaging_error, cao_boundary, cao_variable, kou_boundary, kou_variable
 from flbook.theory.token_selection import opposed_token_share, selection_ratio, uniform_attention_error
+from flbook.theory.xor import lazy_angle, network_angle, one_patch_lazy_error, theorem_angle
 
 __all__ = [
     "averaging_error",
@@ -14,10 +15,14 @@ __all__ = [
     "first_stage_boundary",
     "kou_boundary",
     "kou_variable",
+    "lazy_angle",
     "max_margin",
+    "network_angle",
+    "one_patch_lazy_error",
     "opposed_token_share",
     "recycled_boundary",
     "selection_ratio",
+    "theorem_angle",
     "time_to_reach",
     "uniform_attention_error",
 ]
