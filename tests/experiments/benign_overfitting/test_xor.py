@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import xarray as xr
 
 from flbook import results, settings, theory
 from flbook.experiments.benign_overfitting import xor
@@ -60,6 +61,12 @@ def test_a_cell_does_not_see_the_grid_around_it():
     for name in one:
         expected = whole[name].sel(model="lazy", n=24, angle=45.0, r=30.0, seed=1)
         np.testing.assert_allclose(one[name].squeeze(), expected.squeeze(), rtol=2e-3, atol=0.01, err_msg=name)
+
+
+def test_crossing():
+    curves = xr.DataArray([[1.0, 0.0, 0.0], [1.0, 1.0, 0.0]], dims=("seed", "r"), coords={"r": [1.0, 4.0, 16.0]})
+    found = xor.crossing(curves, 0.5)
+    np.testing.assert_allclose([found.value, *found.per_seed], [4.0, 2.0, 8.0])
 
 
 def test_presets_can_be_run():

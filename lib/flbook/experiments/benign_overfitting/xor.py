@@ -8,13 +8,15 @@ Measured besides: the linear rival, whose error is exactly 1/2; the lazy rival, 
 apart without learning anything; and on what the angle really acts, :math:`\sin^4\theta`.
 """
 
+import math
 from dataclasses import dataclass, replace
 from itertools import product
 
+import numpy as np
 import torch
 import xarray as xr
 
-from flbook import devices, measures, rivals
+from flbook import devices, fits, measures, rivals
 from flbook.data.signal_noise import check_noise, flipped_labels
 from flbook.data.xor import check_angle, check_sizes, unit_signals
 from flbook.dynamics.wishart import check_room
@@ -143,6 +145,12 @@ def filters(setting: Setting, device: str = "cpu") -> xr.Dataset:
     names = {name: coordinates(setting)[name] for name in ("model", "angle")}
     about = {"long_name": "filter in the plane of u and v, over the longest", "units": "1"}
     return xr.Dataset({"plane": (("model", "angle", "filter", "axis"), plane, about)}, coords=names)
+
+
+def crossing(error: xr.DataArray, level: float) -> fits.Fit:
+    """The r at which the mean error over the seeds crosses a level, and where each seed's own curve does."""
+    each = [float(fits.crossing(error.isel(seed=[k]), "r", level)) for k in range(error.sizes["seed"])]
+    return fits.Fit(float(fits.crossing(error, "r", level)), (math.nan, math.nan), np.array(each))
 
 
 def check(setting: Setting) -> None:

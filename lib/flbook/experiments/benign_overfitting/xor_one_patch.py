@@ -46,8 +46,9 @@ class Setting:
 
     @classmethod
     def paper(cls) -> "Setting":
-        """Three sample sizes, three dimensions, six signal strengths, longer training."""
-        return cls(n=(100, 200, 400), d=(100, 200, 400), mu=(1.5, 2.0, 3.0, 4.0, 5.0, 6.0), seed=tuple(range(5)))
+        """Three sample sizes, three dimensions, seven signal strengths."""
+        return cls(n=(100, 200, 400), d=(100, 200, 400), mu=(1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0),
+                   seed=tuple(range(10)))
 
 
 def task(setting: Setting, model: str, n: int, d: int, mu: float, device: str = "cpu") -> Training:
