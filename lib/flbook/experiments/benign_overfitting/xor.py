@@ -55,7 +55,8 @@ class Setting:
     @classmethod
     def angles(cls) -> "Setting":
         """Five angles between the clusters, the network and the lazy rival."""
-        return cls(model=("network", "lazy"), n=(80,), d=(1_000_000,), angle=(90.0, 60.0, 45.0, 30.0, 120.0))
+        return cls(model=("network", "lazy"), n=(80,), d=(1_000_000,), angle=(90.0, 60.0, 45.0, 30.0, 120.0),
+                   seed=tuple(range(20)))
 
     @classmethod
     def rivals(cls) -> "Setting":
