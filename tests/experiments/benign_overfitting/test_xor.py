@@ -38,6 +38,8 @@ def test_four_directions_are_learned_by_the_network_only():
     aligned = measure(setting).alignment.squeeze().mean("seed")
     assert (aligned.sel(model="network") > 0.98).all()
     assert abs(aligned.sel(model="lazy", angle=90.0) - 0.5**0.5) < 0.04
+    share = measure(setting).carriers.squeeze().mean("seed")
+    assert (abs(share.sel(model="lazy") - 0.5) < 0.05).all() and (share.sel(model="network") > 0.65).all()
     plane = xor.filters(setting).plane
     assert plane.shape == (2, 2, 16, 2) and abs(plane).max() <= 1
     right = plane.sel(model="network", angle=90.0).values  # u and v are the diagonals

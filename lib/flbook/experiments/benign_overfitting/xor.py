@@ -22,6 +22,7 @@ from flbook.data.xor import check_angle, check_sizes, unit_signals
 from flbook.dynamics.wishart import check_room
 from flbook.dynamics.xor import XorGramTraining, draw_xor_gram
 from flbook.optimizers import GradientDescent
+from flbook.shapes import signs
 from flbook.sweep import sweep
 from flbook.train import fit
 
@@ -104,6 +105,14 @@ def alignment(task: XorGramTraining, params: dict) -> torch.Tensor:
     return torch.cosine_similarity(moved / own.norm(dim=-1, keepdim=True), own, dim=-1, eps=1e-30).abs()
 
 
+def carriers(task: XorGramTraining, params: dict) -> torch.Tensor:
+    """Share of the filters of a sample's observed sign that answer to its noise, mean over samples, shape ``*E``."""
+    on_noise = task.patches(params)["noise"]
+    active = task.slope(on_noise, "noise").expand_as(on_noise) > 0
+    own = signs(active.shape[-2], task.observed)[:, None] * task.observed[..., None, :] > 0
+    return (active & own).to(on_noise).sum((-2, -1)) / own.to(on_noise).sum((-2, -1))
+
+
 def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Train every cell to the end; dimensions (model, n, d, seed, angle, r)."""
     cells = []
@@ -111,7 +120,7 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
         task, params = trained(setting, name, n, d, device)
         cells.append([
             measures.test_error(task, params, setting.points), measures.train_error(task, params),
-            alignment(task, params).mean(-1),
+            alignment(task, params).mean(-1), carriers(task, params),
         ])
     sizes = [len(getattr(setting, name)) for name in ("model", "n", "d", "seed", "angle", "r")]
     columns = [torch.stack(column).reshape(sizes).cpu().numpy() for column in zip(*cells, strict=True)]
@@ -120,6 +129,7 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
         {
             "test_error": (dims, columns[0], {"long_name": "test error", "units": "fraction"}),
             "train_error": (dims, columns[1], {"long_name": "training error", "units": "fraction"}),
+            "carriers": (dims, columns[3], {"long_name": "own filters that carry a sample's noise", "units": "fraction"}),
             "alignment": (dims, columns[2], {"long_name": "alignment with the own direction", "units": "1"}),
         },
         coords=coordinates(setting),
