@@ -72,3 +72,17 @@ def test_closed_forms_of_token_selection():
     weak = theory.selection_ratio(20, 1.0, 10**6)
     assert weak == pytest.approx(0.361 * np.sqrt(theory.kou_variable(20, 1.0, 10**6)), rel=2e-3)
     assert theory.selection_ratio(20, 5.0, 4500, flip_prob=0.0) > theory.selection_ratio(20, 5.0, 4500, flip_prob=0.2)
+
+
+def test_the_selection_ratio_is_that_of_the_least_norm_direction():
+    n, tokens, mu_norm, d = 10, 8, 6.0, 300
+    basis = np.concatenate([mu_norm * np.eye(2), np.zeros((n * tokens, 2))]).T  # signals, then orthogonal noise
+    x = np.sqrt(d) * np.eye(2 + n * tokens)[2:].reshape(n, tokens, -1)
+    x[:, 0] += basis[np.arange(n) % 2]
+    rows = []
+    for i in range(n):
+        chosen = 3 if i < 2 else 0  # one flipped sample a class
+        rows += [x[i, chosen] - x[i, other] for other in range(tokens) if other != chosen]
+    u = np.linalg.lstsq(np.array(rows), np.ones(len(rows)), rcond=None)[0]
+    ratio = basis[0] @ u / np.linalg.norm(u)
+    assert theory.selection_ratio(n, mu_norm, d, flip_prob=0.2, tokens=tokens) == pytest.approx(ratio, rel=1e-9)

@@ -77,7 +77,7 @@ class TokenSelection:
 
     def noise(self, n: int, seed: int | tuple[int, ...], role: str) -> Float[Tensor, "*E n L d"]:
         """Noise of n samples."""
-        return self.sigma_xi * rng.normal((n, self.tokens, self.d), seed, role)
+        return rng.normal((n, self.tokens, self.d), seed, role).mul_(self.sigma_xi)
 
     def draw(self, seed: int | tuple[int, ...] = 0) -> TokenSample:
         """A training sample in float64 on the CPU; a tuple of seeds gives one leading ensemble axis."""

@@ -54,11 +54,11 @@ class TokenGram(NamedTuple):
         cls, noise: Float[Tensor, "*E n L d"], pattern: Float[Tensor, "n L 2"], mu_norm: Float[Tensor, " mu"]
     ) -> "TokenGram":
         """The same noise under signals of several strengths along the first two axes: a new last ensemble axis."""
-        xi, share = noise.flatten(-3, -2)[..., None, :, :], pattern.flatten(-3, -2).to(noise)
-        size = mu_norm.to(noise)[:, None, None]
-        cross = size * inner(xi[..., :2], share)  # noise along the signals, times the signals
-        x_x = inner(xi, xi) + cross + cross.mT + size**2 * inner(share, share)
-        mu_x = size * xi[..., :2].mT + size**2 * share.mT
+        xi, share = noise.flatten(-3, -2), pattern.flatten(-3, -2).to(noise)
+        size, along = mu_norm.to(noise)[:, None, None], xi[..., None, :, :2]
+        cross = size * inner(along, share)  # noise along the signals, times the signals
+        x_x = inner(xi, xi)[..., None, :, :] + cross + cross.mT + size**2 * inner(share, share)
+        mu_x = size * along.mT + size**2 * share.mT
         return cls(x_x, mu_x, x_x, mu_x, x_x, mu_norm.to(noise))
 
     def to(self, *where: Any) -> "TokenGram":
