@@ -91,7 +91,7 @@ def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
     rows = setting.n + (1797 if setting.data == "digits" else setting.points)
     cells = len(setting.width) * len(setting.ridge) * len(setting.lr)  # of a seed; the widest takes nearly all of it
     how = {"memory": 4.5e8} | how
-    return sweep(measure, setting, device=device, split=("seed",), cell_bytes=20 * rows * max(setting.width) / cells,
+    return sweep(measure, setting, device=device, split=("seed",), cell_bytes=30 * rows * max(setting.width) / cells,
                  **how)
 
 
