@@ -55,6 +55,17 @@ def test_linear_regression_is_an_inner_product_kernel_at_the_same_ridges():
     np.testing.assert_allclose(kernel, line, atol=1e-3)
 
 
+def test_the_blind_step_is_as_long_and_points_elsewhere():
+    model = kernels_and_one_step.data(TINY, 6.0)
+    first = model.draw(TINY.seed)
+    net = kernels_and_one_step.start(TINY, first)
+    seeing, blind = net.step(first.x, first.y, 12.0), kernels_and_one_step.blind(net, first, 12.0)
+    lengths = [(moved.w - net.w).square().sum((-2, -1)) for moved in (seeing, blind)]
+    np.testing.assert_allclose(*lengths)
+    overlaps = [moved.spectrum(model.direction)[1][:, -1].mean() for moved in (seeing, blind)]
+    assert overlaps[0] > 0.7 and overlaps[1] < 0.2
+
+
 def test_the_spike_and_the_rank_one_gradient():
     found = spectra(Setting.spikes().thinned(eta=(0.0, 16.0), seed=(0, 1, 2), d=64))
     expected = one_step.spike(16.0, 4.0, 2.0, *kernels_and_one_step.parts(SAMPLED), 0.1)

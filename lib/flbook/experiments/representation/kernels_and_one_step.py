@@ -184,11 +184,17 @@ def by_kernel(kernel: kernels.Kernel, setting: Setting, fresh: SingleIndexSample
     return torch.einsum("spn,sln->slp", kernel(x, fresh.x), alpha)
 
 
+def blind(net: RandomFeatures, first: SingleIndexSample, eta: float) -> RandomFeatures:
+    """The network after a step of the same length on labels of other samples."""
+    seeing, other = (net.gradient(first.x, y) for y in (first.y, first.y.roll(1, -1)))
+    lengths = [gradient.square().sum((-2, -1), keepdim=True).sqrt() for gradient in (seeing, other)]
+    return net.moved(other * lengths[0] / lengths[1], eta)
+
+
 # What is compared, as functions of (setting, first sample, network before training, fresh sample, test inputs)
 MODELS = {
     "one step": lambda s, first, net, *fresh: by_features(net.step(first.x, first.y, s.eta[-1]).features, s, *fresh),
-    "shuffled labels": lambda s, first, net, *fresh: by_features(  # the same step on labels of other samples
-        net.step(first.x, first.y.roll(1, -1), s.eta[-1]).features, s, *fresh),
+    "shuffled labels": lambda s, first, net, *fresh: by_features(blind(net, first, s.eta[-1]).features, s, *fresh),
     "random features": lambda s, first, net, *fresh: by_features(net.features, s, *fresh),
     "tangent kernel": lambda s, first, net, *fresh: by_kernel(kernels.neural_tangent(net), s, *fresh),
     "exponential kernel": lambda s, first, net, *fresh: by_kernel(kernels.inner_product(torch.exp), s, *fresh),
