@@ -43,23 +43,24 @@ class Neuron:
         move = self.lr / d * self.factor(self.link(m * u + across * p), u, square / d)
         return (m + move * across * p) / np.sqrt(1 + move**2 * square)
 
-    def drift(self, m: float) -> float:
-        """A(m), by Gauss-Hermite quadrature in u and p."""
+    def drift(self, m: ndarray | float) -> ndarray | np.floating:
+        """A(m), by Gauss-Hermite quadrature in u and p; for one m or many."""
         G, weight, p = self._table(m)
-        return float(np.sqrt(1 - m**2) * (weight * G * p).sum())
+        return np.sqrt(1 - np.square(m)) * (weight * G * p).sum((-2, -1))
 
-    def power(self, m: float) -> float:
+    def power(self, m: ndarray | float) -> ndarray | np.floating:
         """V(m), in the same way."""
         G, weight, _ = self._table(m)
-        return float((weight * G**2).sum())
+        return (weight * G**2).sum((-2, -1))
 
-    def rate(self, m: float) -> float:
+    def rate(self, m: ndarray | float) -> ndarray | np.floating:
         """The derivative of m in t = eta steps/d, as d grows."""
-        return self.drift(m) - self.lr / 2 * m * self.power(m)
+        return self.drift(m) - self.lr / 2 * np.asarray(m) * self.power(m)
 
-    def _table(self, m: float) -> tuple[ndarray, ndarray, ndarray]:
+    def _table(self, m: ndarray | float) -> tuple[ndarray, ndarray, ndarray]:
+        """The factor at all nodes (u, p), shape (*m, 60, 60), their weights, and p."""
         node, weight = np.polynomial.hermite_e.hermegauss(60)
-        u, p = node[:, None], node
+        u, p, m = node[:, None], node, np.asarray(m, float)[..., None, None]
         G = self.factor(self.link(m * u + np.sqrt(1 - m**2) * p), u, 1.0)
         return G, np.outer(weight, weight) / weight.sum() ** 2, p
 
@@ -117,8 +118,7 @@ def follow(neuron: Neuron, start: float, d: int, seeds: tuple[int, ...], steps: 
 
 def solve(neuron: Neuron, start: float, times: ndarray, dt: float = 0.02) -> ndarray:
     """The equation's solution at the given times t = eta steps/d, from a table of the rate on [-1, 1]."""
-    angle = np.linspace(-np.pi / 2, np.pi / 2, 801)
-    grid = np.sin(angle)
-    table = np.array([neuron.rate(m) for m in grid])
+    grid = np.sin(np.linspace(-np.pi / 2, np.pi / 2, 401))
+    table = neuron.rate(grid)
     path = integrate(lambda s: {"m": np.interp(s["m"], grid, table)}, {"m": np.float64(start)}, times, dt)
     return path["m"]

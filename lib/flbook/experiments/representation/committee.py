@@ -86,10 +86,10 @@ def growth(lr: float, at: State, small: float = 1e-6) -> float:
     return float(((ends[0] - ends[1]) * mode).sum() / (8 * small))
 
 
-def final_risk(lr: float, noise: float, alpha: float = 300.0) -> float:
+def final_risk(lr: float, noise: float) -> float:
     """The risk that label noise leaves, by the equations, from students that are right."""
-    rule = Committee(2, 2, lr, noise)
-    path = integrate(rule.rate, {"Q": np.eye(2), "R": np.eye(2)}, np.array([0.0, alpha]), 1.0)
+    rule, end = Committee(2, 2, lr, noise), 100 / lr
+    path = integrate(rule.rate, {"Q": np.eye(2), "R": np.eye(2)}, np.array([0.0, end]), dt=end / 400)
     return float(rule.risk({name: value[..., -1] for name, value in path.items()}))
 
 
