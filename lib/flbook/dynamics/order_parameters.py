@@ -23,7 +23,8 @@ from jaxtyping import Float
 from numpy import ndarray
 from scipy.special import erf
 
-State = dict[str, ndarray]
+Number = ndarray | float
+State = dict[str, Number]
 
 
 def covariance(Q: Float[ndarray, "*E K K"], R: Float[ndarray, "*E K M"], T: Float[ndarray, "M M"]) -> ndarray:
@@ -98,7 +99,7 @@ class Committee:
         """The covariance of all fields."""
         return covariance(state["Q"], state["R"], np.eye(self.M))
 
-    def risk(self, state: State) -> Float[ndarray, "*E"]:
+    def risk(self, state: State) -> Number:
         """Half the mean squared error against the noise-free teacher."""
         return np.einsum("p,...pq,q->...", self.sign, two_point(self.fields(state)), self.sign) / 2
 
@@ -111,8 +112,7 @@ class Committee:
         own = pull[..., :K]
         return {"Q": own + own.swapaxes(-1, -2) + spread, "R": pull[..., K:]}
 
-    def step(self, state: State, d: int, unit: Float[ndarray, "*E F"], rest: Float[ndarray, "*E"],
-             label: Float[ndarray, "*E"] | float = 0.0) -> State:  # fmt: skip
+    def step(self, state: State, d: int, unit: Float[ndarray, "*E F"], rest: Number, label: Number = 0.0) -> State:
         """One step of SGD at dimension d, from standard normal numbers.
 
         `unit` are the input's coordinates in the span of all weights, `rest` is its squared length outside of it (chi
@@ -121,14 +121,13 @@ class Committee:
         f = np.einsum("...pq,...q->...p", np.linalg.cholesky(self.fields(state)), unit)
         return self.update(state, f, ((unit**2).sum(-1) + rest) / d, d, label)
 
-    def update(self, state: State, f: Float[ndarray, "*E F"], square: Float[ndarray, "*E"], d: int,
-               label: Float[ndarray, "*E"] | float = 0.0) -> State:  # fmt: skip
+    def update(self, state: State, f: Float[ndarray, "*E F"], square: Number, d: int, label: Number = 0.0) -> State:
         """The same step, given the fields f and :math:`|x|^2/d`."""
         error = erf(f / 2**0.5) @ self.sign - self.noise * label
-        move = -self.lr * np.sqrt(2 / np.pi) * np.exp(-(f[..., : self.K] ** 2) / 2) * error[..., None]
+        move = -self.lr * np.sqrt(2 / np.pi) * np.exp(-(f[..., : self.K] ** 2) / 2) * np.asarray(error)[..., None]
         cross = move[..., :, None] * f[..., None, :] / d
         own = cross[..., : self.K]
-        grown = move[..., :, None] * move[..., None, :] * (square / d)[..., None, None]
+        grown = move[..., :, None] * move[..., None, :] * np.asarray(square / d)[..., None, None]
         return {"Q": state["Q"] + own + own.swapaxes(-1, -2) + grown, "R": state["R"] + cross[..., self.K :]}
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from numpy import ndarray
 
 from flbook import hermite
-from flbook.dynamics.order_parameters import integrate
+from flbook.dynamics.order_parameters import Number, integrate
 from flbook.rng import numpy_generator
 
 _BLOCK = 2048  # steps whose random numbers are held at once
@@ -36,28 +36,28 @@ class Neuron:
     factor: Callable
     lr: float  # eta
 
-    def step(self, m: ndarray, d: int, u: ndarray, p: ndarray, rest: ndarray) -> ndarray:
+    def step(self, m: Number, d: int, u: Number, p: Number, rest: Number) -> Number:
         """The overlap after one step; `rest` is chi squared with d - 2 degrees of freedom."""
         across = np.sqrt(np.maximum(1 - m**2, 0))
         square = p**2 + rest
         move = self.lr / d * self.factor(self.link(m * u + across * p), u, square / d)
         return (m + move * across * p) / np.sqrt(1 + move**2 * square)
 
-    def drift(self, m: ndarray | float) -> ndarray | np.floating:
+    def drift(self, m: Number) -> Number:
         """A(m), by Gauss-Hermite quadrature in u and p; for one m or many."""
         G, weight, p = self._table(m)
         return np.sqrt(1 - np.square(m)) * (weight * G * p).sum((-2, -1))
 
-    def power(self, m: ndarray | float) -> ndarray | np.floating:
+    def power(self, m: Number) -> Number:
         """V(m), in the same way."""
         G, weight, _ = self._table(m)
         return (weight * G**2).sum((-2, -1))
 
-    def rate(self, m: ndarray | float) -> ndarray | np.floating:
+    def rate(self, m: Number) -> Number:
         """The derivative of m in t = eta steps/d, as d grows."""
         return self.drift(m) - self.lr / 2 * np.asarray(m) * self.power(m)
 
-    def _table(self, m: ndarray | float) -> tuple[ndarray, ndarray, ndarray]:
+    def _table(self, m: Number) -> tuple[ndarray, ndarray, ndarray]:
         """The factor at all nodes (u, p), shape (*m, 60, 60), their weights, and p."""
         node, weight = np.polynomial.hermite_e.hermegauss(60)
         u, p, m = node[:, None], node, np.asarray(m, float)[..., None, None]
@@ -120,5 +120,5 @@ def solve(neuron: Neuron, start: float, times: ndarray, dt: float = 0.02) -> nda
     """The equation's solution at the given times t = eta steps/d, from a table of the rate on [-1, 1]."""
     grid = np.sin(np.linspace(-np.pi / 2, np.pi / 2, 401))
     table = neuron.rate(grid)
-    path = integrate(lambda s: {"m": np.interp(s["m"], grid, table)}, {"m": np.float64(start)}, times, dt)
+    path = integrate(lambda s: {"m": np.interp(s["m"], grid, table)}, {"m": float(start)}, times, dt)
     return path["m"]

@@ -51,7 +51,8 @@ class Setting:
     @classmethod
     def gap(cls) -> "Setting":
         """From a macroscopic overlap, where the equation should hold."""
-        return cls(d=(100, 200, 400, 800, 1600), start=0.3, lr=0.2, seed=tuple(range(48)), time=tuple(round(0.25 * k, 2) for k in range(33)))
+        return cls(d=(100, 200, 400, 800, 1600), start=0.3, lr=0.2, seed=tuple(range(48)),
+                   time=tuple(round(0.25 * k, 2) for k in range(33)))
 
     @classmethod
     def degree(cls, k: int) -> "Setting":
@@ -102,8 +103,8 @@ def equation(setting: Setting) -> xr.DataArray:
             found.append(solve(rule, start(setting, d), grid, dt=0.05)[1:])
     shape = len(setting.link), len(setting.d), len(setting.time)
     about = {"long_name": "overlap m of the equation", "units": "1"}
-    return xr.DataArray(np.reshape(found, shape), dims=("link", "d", "time"), coords=_coords(setting, "link", "d", "time"),
-                        attrs=about, name="equation")
+    axes = ("link", "d", "time")
+    return xr.DataArray(np.reshape(found, shape), _coords(setting, *axes), axes, name="equation", attrs=about)
 
 
 NAMES = {
