@@ -28,7 +28,7 @@ class Setting:
     link: tuple[int, ...] = (2,)  # k: the label is h_k of the hidden coordinate
     d: tuple[int, ...] = (50, 200, 800, 3200)
     seed: tuple[int, ...] = tuple(range(300))
-    time: tuple[float, ...] = tuple(round(0.25 * k, 2) for k in range(57))  # samples over d^max(k - 1, 1), or over d
+    time: tuple[float, ...] = tuple(round(0.25 * k, 2) for k in range(81))  # samples over d^max(k - 1, 1), or over d
     lr: float = 0.5  # eta for k <= 2; for k >= 3 it is this times d^(1 - k/2), as the theorem asks
     start: float | None = None  # overlap at the start; None is d^(-1/2)
     rule: str = "own"  # the student is h_k; or "erf", which is -erf; or "twice": -erf, each sample used twice
