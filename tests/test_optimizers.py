@@ -12,7 +12,7 @@ from flbook import rng
 from flbook.data import SignalNoise
 from flbook.dynamics import GramTraining
 from flbook.models import TwoLayerCNN, softplus
-from flbook.optimizers import GradientDescent, Momentum
+from flbook.optimizers import BoundedDescent, GradientDescent, Momentum
 from flbook.shapes import Quantity, per_member
 from flbook.train import Training, fit
 
@@ -245,3 +245,46 @@ def test_rules_are_values():
     fit(direct, Momentum(0.3), 5)
     for name, p in direct.start().items():
         assert torch.equal(p, before[name]), "training must not touch the model it starts from"
+
+
+class TwoBowls:
+    """Two quadratics, L = c w^2 / 2: what a bounded step does to them is known."""
+
+    def __init__(self):
+        self.c = torch.tensor([1.0, 100.0], dtype=torch.float64)
+
+    def start(self):
+        return {"w": torch.ones(2, 1, dtype=torch.float64)}
+
+    def gradient(self, params):
+        return {"w": self.c[:, None] * params["w"]}
+
+    def train_loss(self, params):
+        return self.c * params["w"][..., 0] ** 2 / 2
+
+    def norm(self, direction):
+        return direction["w"].abs()[..., 0]
+
+
+def test_a_bounded_step_by_hand():
+    # full step 0.1 where c = 1; where c = 100 it would overshoot: kappa L / |grad|^2 = 0.3 / (2 * 100)
+    params, _ = BoundedDescent(0.1, 0.3).step(TwoBowls(), TwoBowls().start(), None)
+    torch.testing.assert_close(params["w"][:, 0], torch.tensor([1 - 0.1, 1 - 0.15], dtype=torch.float64))
+
+
+def test_bounded_descent_survives_a_step_size_at_which_plain_descent_diverges():
+    wild = fit(TwoBowls(), GradientDescent(1.0), 50).params["w"]
+    tame = fit(TwoBowls(), BoundedDescent(1.0), 50).params["w"]
+    assert wild.abs().max() > 1e10 and tame.abs().max() < 1e-3
+    same = [fit(TwoBowls(), rule, 50).params["w"] for rule in (GradientDescent(1e-3), BoundedDescent(1e-3))]
+    torch.testing.assert_close(*same)
+
+
+def test_bounded_descent_in_coefficients_is_that_on_weights():
+    data = SignalNoise(n=6, d=25, mu_norm=2.0)
+    sample = data.draw(SEEDS)
+    cnn = TwoLayerCNN(25, 3, 0.1, softplus, seed=SEEDS, dtype=torch.float64)
+    rule = BoundedDescent(20.0, 0.1)
+    direct, gram = Training(cnn, sample.x, sample.observed), GramTraining.of(data, sample, cnn)
+    ends = [problem.predict(fit(problem, rule, STEPS).params) for problem in (direct, gram)]
+    torch.testing.assert_close(*ends, rtol=1e-9, atol=1e-11)

@@ -54,5 +54,34 @@ class Momentum:
         return {name: p - per_member(self.lr, p) * state[name] for name, p in params.items()}, state
 
 
+@dataclass(frozen=True)
+class BoundedDescent:
+    r"""Gradient descent whose step shrinks where a full one would overshoot.
+
+    .. math:: w \leftarrow w - \eta_t \nabla L(w), \qquad
+              \eta_t = \min\big(\eta,\ \kappa\,L(w)/\|\nabla L(w)\|^2\big)
+
+    To first order a step lowers the loss by at most the share :math:`\kappa` of it. The path is that of gradient
+    descent, at a pace of its own: large steps while a race is slow, small ones while something blows up.
+
+    Source: the bound is Polyak's step size for a loss whose minimum is 0, Polyak (1987).
+    """
+
+    lr: float | Tensor
+    share: float | Tensor = 0.3
+
+    def start(self, params: Params) -> Any:
+        """No state."""
+        return None
+
+    def step(self, problem: Any, params: Params, state: Any) -> tuple[Params, Any]:
+        """One step; it asks the problem for its loss too."""
+        grad = problem.gradient(params)
+        square = problem.norm(grad) ** 2
+        bound = self.share * problem.train_loss(params) / square.clamp(min=torch.finfo(square.dtype).tiny)
+        lr = torch.minimum(torch.as_tensor(self.lr, dtype=bound.dtype, device=bound.device), bound)
+        return {name: p - per_member(lr, p) * grad[name] for name, p in params.items()}, state
+
+
 gradient_descent = GradientDescent
 momentum = Momentum

@@ -17,6 +17,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from flbook.dynamics.gram import GramTraining, Params
+from flbook.dynamics.graph import GraphTraining
 from flbook.dynamics.single_patch import LazySinglePatchTraining, SinglePatchTraining
 from flbook.dynamics.xor import XorGramTraining
 from flbook.models.activations import identity
@@ -75,6 +76,15 @@ class LazyGramTraining(GramTraining):
         return 2 * super().test_directions
 
 
+class LazyGraphTraining(LazyGramTraining, GraphTraining):
+    """The same on a graph."""
+
+    def fresh_signal(self, params: Params) -> Float[Tensor, "*E K"]:
+        """What the trained and what the initial filters see of the signal, side by side."""
+        on_mu = self.preactivations(params)[0]
+        return torch.cat([on_mu, self.gram.w_mu.expand_as(on_mu)], -1)
+
+
 def lazy(problem: GramTraining | SinglePatchTraining | XorGramTraining | Training):
     """The problem of the network's first-order expansion about its initial weights."""
     if isinstance(problem, XorGramTraining):
@@ -82,7 +92,8 @@ def lazy(problem: GramTraining | SinglePatchTraining | XorGramTraining | Trainin
     if isinstance(problem, SinglePatchTraining):
         return LazySinglePatchTraining(**{name: getattr(problem, name) for name in problem.__dataclass_fields__})
     if isinstance(problem, GramTraining):
-        return LazyGramTraining(**{name: getattr(problem, name) for name in problem.__dataclass_fields__})
+        kind = LazyGraphTraining if isinstance(problem, GraphTraining) else LazyGramTraining
+        return kind(**{name: getattr(problem, name) for name in problem.__dataclass_fields__})
     if isinstance(problem, ScaledTraining):
         return LazyScaledTraining(problem.model, problem.x, problem.observed, problem.loss, problem.alpha)
     return LazyTraining(problem.model, problem.x, problem.observed, problem.loss)

@@ -2,6 +2,7 @@
 
 from flbook.data.flipped_images import FlippedImages
 from flbook.data.recycled_noise import RecycledNoise
+from flbook.data.graphs import TwoBlockGraph, on_graph
 from flbook.data.signal_noise import Sample, SignalNoise
 from flbook.data.single_index import SingleIndex, SingleIndexSample
 from flbook.data.teacher import Taught, Teacher
@@ -18,3 +19,4 @@ __all__ = [
     "Teacher",
     "XorSignalNoise",
 ]
+__all__ = ["Sample", "SignalNoise", "Taught", "Teacher", "TwoBlockGraph", "on_graph"]

@@ -66,12 +66,12 @@ class Setting:
     @classmethod
     def rivals(cls) -> "Setting":
         """One dimension, from far below the network's boundary to above it, with what learns no feature beside it."""
-        return cls(model=tuple(MODELS), d=(16000,), snr=lattice(0.02, 1.0, 13), seed=tuple(range(16)))
+        return cls(model=tuple(MODELS), d=(16000,), snr=lattice(0.02, 1.0, 13), seed=tuple(range(10)), steps=400)
 
     @classmethod
     def lazy(cls) -> "Setting":
         """The boundary of the lazy network against the dimension."""
-        return cls(model=("lazy",), snr=lattice(0.12, 0.5, 8), seed=tuple(range(16)))
+        return cls(model=("lazy",), snr=lattice(0.12, 0.5, 8), seed=tuple(range(12)), steps=400)
 
     @classmethod
     def clocks(cls) -> "Setting":
