@@ -1,8 +1,8 @@
 """Data models: each is a frozen dataclass that draws samples, keeps the hidden truth, and knows its own test law."""
 
 from flbook.data.flipped_images import FlippedImages
-from flbook.data.recycled_noise import RecycledNoise
 from flbook.data.graphs import TwoBlockGraph, on_graph
+from flbook.data.recycled_noise import RecycledNoise
 from flbook.data.signal_noise import Sample, SignalNoise
 from flbook.data.single_index import SingleIndex, SingleIndexSample
 from flbook.data.teacher import Taught, Teacher
