@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from flbook import settings
+from flbook import results, settings
 from flbook.experiments.benign_overfitting import graphs_and_output_layers as graphs
 from flbook.experiments.benign_overfitting.graphs_and_output_layers import Setting, measure
 
@@ -87,3 +87,12 @@ def test_run_and_what_is_stored(tmp_path):
     np.testing.assert_allclose(dataset.test_error, measure(setting).test_error.transpose(*dataset.test_error.dims))
     kept = graphs.stored(dataset)
     assert kept.test_error.sizes["seed"] == 2 and "seed" not in kept.train_loss.dims
+
+
+@pytest.mark.parametrize("q, degree, snr, seed", [(3.0, 0.0, 5, 1), (3.0, 24.0, 2, 3), (4.0, 12.0, 6, 0)])
+def test_the_stored_result_can_be_had_again(q, degree, snr, seed):
+    paper = Setting.paper()
+    at = dict(q=(q,), degree=(degree,), snr=(paper.snr[snr],), seed=(seed,))
+    kept = results.open("graphs_and_output_layers").test_error.sel(**{name: value[0] for name, value in at.items()})
+    again = measure(paper.thinned(**at)).test_error.item()
+    assert again == pytest.approx(kept.item(), abs=0.02)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from flbook import measures, settings
+from flbook import measures, results, settings
 from flbook.data import SignalNoise
 from flbook.experiments.benign_overfitting import relu_power_phase
 from flbook.experiments.benign_overfitting.relu_power_phase import Setting, measure
@@ -126,3 +126,14 @@ def test_paths_begin_at_the_start_and_end_with_a_winner():
     end = paths.isel(step=-1)
     assert (end.u.max("filter").sel(snr=1.5) > 1).all() and (end.u.max("filter").sel(snr=0.05) < 0.1).all()
     assert (end.z.median("sample").sel(snr=0.05) > 1).all()
+
+
+@pytest.mark.parametrize("model, q, n, d, snr, seed", [("network", 3.0, 20, 16000, 4, 3),
+                                                       ("network", 4.0, 10, 256000, 6, 0),
+                                                       ("forecast", 3.0, 40, 64000, 5, 7)])
+def test_the_stored_result_can_be_had_again(model, q, n, d, snr, seed):
+    paper = Setting.paper()
+    at = dict(model=(model,), q=(q,), n=(n,), d=(d,), snr=(paper.snr[snr],), seed=(seed,))
+    kept = results.open("relu_power_phase").test_error.sel(**{name: value[0] for name, value in at.items()})
+    again = measure(paper.thinned(**at)).test_error.item()
+    assert again == pytest.approx(kept.item(), abs=0.01)
