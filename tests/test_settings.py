@@ -131,3 +131,15 @@ def test_an_unknown_experiment_gets_the_nearest_names(shelf):
 def test_listing_the_library_loads_no_torch():
     code = "import sys, flbook.settings; flbook.settings.names(); sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_a_lattice_has_equal_ratios_between_its_ends():
+    axis = settings.lattice(0.5, 8.0, 5)
+    assert axis == (0.5, 1.0, 2.0, 4.0, 8.0)
+    assert settings.lattice(1.0, 2.0, 3)[1] == 1.41421, "short enough to be read"
+
+
+def test_unknown_names_on_an_axis_are_refused():
+    settings.among("model", ("lazy",), {"network": 1, "lazy": 2})
+    with pytest.raises(ValueError, match="^model must be among network, lazy; got 'deep'$"):
+        settings.among("model", ("lazy", "deep"), {"network": 1, "lazy": 2})

@@ -39,7 +39,8 @@ def test_sheets():
     rng = np.random.default_rng(0)
     fig = plots.picture_sheet(rng.random((12, 3, 8, 8)), [str(k) for k in range(12)], title="which?")
     (ax,) = fig.axes
-    assert [text.get_text() for text in ax.texts] == [str(k) for k in range(12)] and ax.get_title(loc="left") == "which?"
+    names = [text.get_text() for text in ax.texts]
+    assert names == [str(k) for k in range(12)] and ax.get_title(loc="left") == "which?"
     fig = plots.filter_sheet({"before": rng.normal(size=(16, 3, 5, 5)), "after": rng.normal(size=(16, 3, 5, 5))})
     assert [ax.get_title(loc="left") for ax in fig.axes] == ["before", "after"]
     assert all(ax.images[0].get_array().shape == (11, 47, 3) for ax in fig.axes)

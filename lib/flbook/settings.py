@@ -11,12 +11,25 @@ import importlib
 import json
 import math
 import pkgutil
+from collections.abc import Iterable
 from numbers import Integral, Real
 from pathlib import Path
 from types import ModuleType
 
 PRESETS = ("book", "paper")
 _WIDEST = 2**31  # a netCDF file (version 3) holds integers of 32 bits
+
+
+def lattice(low: float, high: float, steps: int) -> tuple[float, ...]:
+    """An axis: numbers from low to high at equal ratios, short enough to be read."""
+    return tuple(float(f"{low * (high / low) ** (i / (steps - 1)):.6g}") for i in range(steps))
+
+
+def among(field: str, values: tuple[str, ...], known: Iterable[str]) -> None:
+    """Refuse names on an axis that its experiment does not know."""
+    unknown = [value for value in values if value not in known]
+    if unknown:
+        raise ValueError(f"{field} must be among {', '.join(known)}; got {unknown[0]!r}")
 
 
 def _number(field: str, value: Real) -> int | float:

@@ -69,7 +69,7 @@ def test_presets_can_be_run(preset):
 
 
 @pytest.mark.parametrize("change, sentence", [
-    (dict(model=("network", "kernel")), "model must be of network, linear, lazy; got 'kernel'"),
+    (dict(model=("network", "kernel")), "model must be among network, linear, lazy; got 'kernel'"),
     (dict(degree=(0.0, 30.0)), r"degree must lie in \[0, 12\], so that p is a probability; got 30"),
     (dict(n=21), "n must be even"),
     (dict(q=(2.0,)), "q must be above 2, where memorising has a time of its own; got 2.0"),

@@ -100,7 +100,7 @@ def test_presets_can_be_run(preset):
 
 
 @pytest.mark.parametrize("change, sentence", [
-    (dict(model=("network", "kernel")), "model must be of network, linear, lazy, frozen and forecast; got 'kernel'"),
+    (dict(model=("network", "kernel")), "model must be among network, linear, lazy, frozen, forecast; got 'kernel'"),
     (dict(model=("forecast",), q=(2.0,)), "q must be above 2 for a forecast, since slower growth has no finite end"),
     (dict(d=(10,)), r"d must be at least n \+ k \+ 1 = 31"),
     (dict(snr=(0.0,)), "snr must be positive, so that noise can be orthogonal to the signal; got 0.0"),

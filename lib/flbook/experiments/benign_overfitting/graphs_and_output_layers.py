@@ -24,17 +24,13 @@ from flbook.dynamics.graph import GraphTraining, convolved
 from flbook.dynamics.wishart import check_room, draw_gram
 from flbook.models.activations import relu_power
 from flbook.optimizers import BoundedDescent
+from flbook.settings import among, lattice
 from flbook.sweep import sweep
 from flbook.train import fit
 
 VERSION = 1
 
 MODELS = {"network": lambda problem: problem, "linear": rivals.linear, "lazy": rivals.lazy}
-
-
-def lattice(low: float, high: float, steps: int) -> tuple[float, ...]:
-    """Numbers from low to high at equal ratios, short enough to be read."""
-    return tuple(float(f"{low * (high / low) ** (i / (steps - 1)):.6g}") for i in range(steps))
 
 
 @dataclass(frozen=True)
@@ -162,9 +158,7 @@ def attenuation(setting: Setting) -> xr.DataArray:
 
 def check(setting: Setting) -> None:
     """Refuse cells that the model does not have, before any other cell is computed."""
-    unknown = [name for name in setting.model if name not in MODELS]
-    if unknown:
-        raise ValueError(f"model must be of {', '.join(MODELS)}; got {unknown[0]!r}")
+    among("model", setting.model, MODELS)
     for degree, q in product(setting.degree, setting.q):
         setting.graph(degree)
         relu_power(q)

@@ -18,6 +18,7 @@ from flbook.data.images import cifar10, digits
 from flbook.data.signal_noise import check_flips
 from flbook.models import VGG, ConvNet, identity
 from flbook.optimizers import Momentum
+from flbook.settings import among
 from flbook.shapes import Quantity
 from flbook.sweep import sweep
 from flbook.train import MiniBatches, Training, fit
@@ -145,9 +146,7 @@ def check(setting: Setting) -> None:
         if not 1 <= round(p * setting.n) < setting.n:
             raise ValueError(f"flip_prob must leave at least one flipped and one clean picture of n = {setting.n}; got "
                              f"{p}")
-    unknown = [name for name in setting.model if name not in MODELS]
-    if unknown:
-        raise ValueError(f"model must be among {', '.join(MODELS)}; got {unknown[0]!r}")
+    among("model", setting.model, MODELS)
     if setting.epochs < setting.every or setting.every < 1:
         raise ValueError(f"every must lie between 1 and epochs = {setting.epochs}; got {setting.every}")
 

@@ -21,6 +21,7 @@ from flbook.dynamics.gram import Gram, GramTraining
 from flbook.dynamics.wishart import check_room, draw_gram
 from flbook.models.cnn import initial_bias, initial_weights
 from flbook.optimizers import GradientDescent
+from flbook.settings import lattice
 from flbook.shapes import Quantity
 from flbook.sweep import sweep
 from flbook.train import fit
@@ -28,11 +29,6 @@ from flbook.train import fit
 VERSION = 1
 
 MODELS = {"network": lambda problem: problem, "linear": rivals.linear, "lazy": rivals.lazy, "frozen": rivals.frozen}
-
-
-def lattice(low: float, high: float, steps: int) -> tuple[float, ...]:
-    """Numbers from low to high at equal ratios, short enough to be read."""
-    return tuple(float(f"{low * (high / low) ** (i / (steps - 1)):.6g}") for i in range(steps))
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from flbook.dynamics.gram import GramTraining
 from flbook.dynamics.wishart import check_room, draw_gram
 from flbook.models.activations import relu_power
 from flbook.optimizers import GradientDescent
+from flbook.settings import among, lattice
 from flbook.shapes import Quantity
 from flbook.sweep import sweep
 from flbook.train import fit, log_steps
@@ -30,11 +31,6 @@ from flbook.train import fit, log_steps
 VERSION = 1
 
 MODELS = {"network": lambda problem: problem, "linear": rivals.linear, "lazy": rivals.lazy, "frozen": rivals.frozen}
-
-
-def lattice(low: float, high: float, steps: int) -> tuple[float, ...]:
-    """Numbers from low to high at equal ratios, short enough to be read."""
-    return tuple(float(f"{low * (high / low) ** (i / (steps - 1)):.6g}") for i in range(steps))
 
 
 @dataclass(frozen=True)
@@ -236,9 +232,7 @@ def _reached(steps: np.ndarray, values: np.ndarray, level: float = 1.0) -> np.nd
 
 def check(setting: Setting) -> None:
     """Refuse cells that the model does not have, before any other cell is computed."""
-    unknown = [name for name in setting.model if name not in (*MODELS, "forecast")]
-    if unknown:
-        raise ValueError(f"model must be of {', '.join(MODELS)} and forecast; got {unknown[0]!r}")
+    among("model", setting.model, (*MODELS, "forecast"))
     for q, name in product(setting.q, setting.model):
         if name == "forecast" and not q > 2:
             raise ValueError(f"q must be above 2 for a forecast, since slower growth has no finite end; got {q}")

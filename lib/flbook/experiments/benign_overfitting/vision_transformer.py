@@ -20,6 +20,7 @@ from flbook.data.two_signals import TwoSignals
 from flbook.dynamics.pooled_tokens import PooledTraining
 from flbook.dynamics.token_span import SpanTraining, draw_atoms
 from flbook.optimizers import GradientDescent
+from flbook.settings import among
 from flbook.shapes import Quantity
 from flbook.sweep import sweep
 from flbook.train import fit
@@ -203,9 +204,7 @@ def maps(setting: Setting, device: str = "cpu") -> xr.DataArray:
 
 def check(setting: Setting) -> None:
     """Refuse cells that the model does not have, before any other cell is computed."""
-    unknown = [name for name in setting.model if name not in ("transformer", "pooling")]
-    if unknown:
-        raise ValueError(f"model must be 'transformer' or 'pooling'; got {unknown[0]!r}")
+    among("model", setting.model, ("transformer", "pooling"))
     for d, n in product(setting.d, setting.n):
         for snr in setting.snr:
             TwoSignals(n, d, snr, setting.tokens)

@@ -15,6 +15,7 @@ from flbook import devices, measures, rivals
 from flbook.data.xor import XorSignalNoise
 from flbook.models import TwoLayerCNN, identity
 from flbook.optimizers import GradientDescent
+from flbook.settings import among
 from flbook.sweep import sweep
 from flbook.train import Training, fit
 
@@ -90,9 +91,7 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
 
 def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
     """The sweep over all axes, cached and resumable; `how` goes to `flbook.sweep.sweep`."""
-    unknown = [name for name in setting.model if name not in MODELS]
-    if unknown:
-        raise ValueError(f"model must be among {', '.join(MODELS)}; got {unknown[0]!r}")
+    among("model", setting.model, MODELS)
     for n, d, mu in product(setting.n, setting.d, setting.mu):
         XorSignalNoise(n=n, d=d, mu_norm=mu, flip_prob=setting.flip_prob)
     how = {"memory": 2**26} | how
