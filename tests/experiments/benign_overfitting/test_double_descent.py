@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from flbook import settings
+from flbook import results, settings
 from flbook.experiments.benign_overfitting import double_descent
 from flbook.experiments.benign_overfitting.double_descent import Setting, measure
 
@@ -72,3 +72,11 @@ def test_curves_pass_through_the_data_from_n_on():
 def test_what_does_not_exist_is_one_sentence(change, sentence):
     with pytest.raises(ValueError, match=sentence):
         double_descent.run(TINY.thinned(**change))
+
+
+@pytest.mark.parametrize("width, seed", [(25, 0), (300, 7), (1200, 3)])
+def test_three_cells_of_the_stored_result(width, seed):
+    stored = results.open("double_descent").sel(width=width, seed=seed).squeeze()
+    again = measure(Setting.paper().thinned(width=(width,), seed=(seed,))).squeeze()
+    for name in again.data_vars:
+        np.testing.assert_allclose(again[name], stored[name], rtol=1e-5, atol=1e-10, err_msg=name)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from flbook import settings
+from flbook import results, settings
 from flbook.experiments.benign_overfitting import leaky_relu, smooth_leaky_relu
 from flbook.experiments.benign_overfitting.leaky_relu import Setting, measure
 
@@ -77,3 +77,12 @@ def test_smooth_networks_in_high_dimension_average(tmp_path):
     assert (dataset.cosine > 0.98).all() and (dataset.bend > 0.5).all()
     for name, variable in {**dataset.data_vars, **dataset.coords}.items():
         assert variable.attrs["long_name"] and "units" in variable.attrs, name
+
+
+@pytest.mark.parametrize("n, ratio, seed", [(50, 10, 0), (60, 8, 3), (50, 5, 4)])
+def test_three_cells_of_the_stored_result(n, ratio, seed):
+    stored = results.open("leaky_relu").sel(n=n, ratio=ratio, seed=seed).squeeze()
+    again = measure(Setting.paper().thinned(n=(n,), ratio=(ratio,), seed=(seed,))).squeeze()
+    np.testing.assert_allclose(again.steps, stored.steps, atol=2)
+    for name in ("norm", "margin", "svm_norm", "svm_error", "test_error"):
+        np.testing.assert_allclose(again[name], stored[name], rtol=1e-2, atol=0.004, err_msg=name)
