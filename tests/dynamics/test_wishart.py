@@ -13,7 +13,7 @@ from flbook import measures, rng
 from flbook.data import SignalNoise
 from flbook.data.signal_noise import flipped_labels
 from flbook.dynamics import Gram, GramTraining, draw_gram
-from flbook.dynamics.wishart import bartlett
+from flbook.dynamics.wishart import bartlett, draw_training
 from flbook.models import TwoLayerCNN
 from flbook.optimizers import GradientDescent
 from flbook.train import fit
@@ -179,3 +179,13 @@ def test_a_start_of_negative_or_infinite_size_is_refused(sigma_0):
         draw_gram(4, 4, 100, sigma_0=sigma_0)
     with pytest.raises(ValueError, match="^sigma_0 must be finite and not negative"):
         TwoLayerCNN(10, 2, sigma_0=sigma_0)
+
+
+def test_a_grid_of_training_problems_is_each_of_its_cells():
+    grid = draw_training(10, 3, (40, 90), n_snr2=(0.5, 2.0), flip_prob=(0.0, 0.2), start=0.1, seed=(0, 1, 2))
+    params, _ = fit(grid, GradientDescent(0.01), 20)
+    y, observed = flipped_labels(10, 0.2, 0)
+    gram = draw_gram(10, 6, 90, sigma_0=0.1 / 90**0.5, seed=1).with_signals(torch.tensor([(2.0 * 90 / 10) ** 0.5]))
+    one, _ = fit(GramTraining(gram, y, observed, scale=1 / 3), GradientDescent(0.01), 20)
+    for name, value in one.items():
+        torch.testing.assert_close(params[name][1, 1, 1, 1], value[0], msg=name)

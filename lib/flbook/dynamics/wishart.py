@@ -6,6 +6,8 @@ The inner products of N Gaussian vectors in :math:`R^d` are a Wishart matrix, an
 Source: Bartlett (1933).
 """
 
+import math
+
 import numpy as np
 import torch
 from jaxtyping import Float
@@ -13,8 +15,8 @@ from scipy.special import gammaincinv
 from torch import Tensor
 
 from flbook import rng
-from flbook.data.signal_noise import check_noise, check_sizes
-from flbook.dynamics.gram import Gram
+from flbook.data.signal_noise import check_noise, check_sizes, flipped_labels
+from flbook.dynamics.gram import Gram, GramTraining
 from flbook.models.cnn import check_start
 
 
@@ -54,6 +56,33 @@ def draw_gram(
     if not isinstance(seed, tuple):
         gram = Gram(*(part[:, 0] for part in gram))
     return gram if isinstance(d, tuple) else Gram(*(part[0] for part in gram))
+
+
+def draw_training(
+    n: int,
+    m: int,
+    d: tuple[int, ...],
+    *,
+    n_snr2: tuple[float, ...],
+    flip_prob: tuple[float, ...],
+    start: float,
+    seed: tuple[int, ...],
+) -> GramTraining:
+    r"""Training problems of drawn Gram matrices, over (flip_prob, d, seed, n_snr2) in that order, in float64.
+
+    n_snr2: the signals, as :math:`n\,\mathrm{SNR}^2 = n\|\mu\|^2/(\sigma_\xi^2 d)`.
+    start: size of the initial responses to noise, :math:`\sigma_0\sigma_\xi\sqrt d`.
+    """
+    grams = []
+    for one in d:
+        drawn = draw_gram(n, 2 * m, one, sigma_0=start / math.sqrt(one), seed=seed)
+        grams.append(drawn.with_signals((torch.tensor(n_snr2, dtype=torch.float64) * one / n).sqrt()))
+    lead = grams[0].xi_xi.shape[:1]
+    gram = Gram(*(torch.stack([part.expand(lead + part.shape[1:]) for part in parts])
+                  for parts in zip(*grams, strict=True)))
+    labels = [flipped_labels(n, p, 0) for p in flip_prob]
+    y, observed = (torch.stack(which)[:, None, None, None] for which in zip(*labels, strict=True))
+    return GramTraining(gram, y, observed, scale=1 / m)
 
 
 def check_room(n: int, k: int, d: int) -> None:

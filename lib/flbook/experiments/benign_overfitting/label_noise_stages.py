@@ -18,11 +18,11 @@ from torch import Tensor
 
 from flbook import devices, fits, measures, rivals
 from flbook.data.recycled_noise import RecycledNoise
-from flbook.data.signal_noise import check_noise, flipped_labels
-from flbook.dynamics.gram import Gram, GramTraining
+from flbook.data.signal_noise import check_noise
+from flbook.dynamics.gram import GramTraining
 from flbook.dynamics.orthogonal_noise import OrthogonalNoise
 from flbook.dynamics.recycled import RecycledTest
-from flbook.dynamics.wishart import check_room, draw_gram
+from flbook.dynamics.wishart import check_room, draw_training
 from flbook.optimizers import GradientDescent
 from flbook.shapes import Quantity
 from flbook.sweep import sweep
@@ -80,15 +80,9 @@ class Setting:
 
 def problem(setting: Setting, device: str = "cpu") -> GramTraining:
     """The training problems of all (flip_prob, d, seed, n_snr2), in that order of ensemble axes."""
-    grams = []
-    for d in setting.d:
-        drawn = draw_gram(setting.n, 2 * setting.m, d, sigma_0=setting.start / math.sqrt(d), seed=setting.seed)
-        grams.append(drawn.with_signals((torch.tensor(setting.n_snr2, dtype=torch.float64) * d / setting.n).sqrt()))
-    gram = Gram(*(torch.stack([part.expand(grams[0].xi_xi.shape[:1] + part.shape[1:]) for part in parts])
-                  for parts in zip(*grams, strict=True)))
-    labels = [flipped_labels(setting.n, p, 0) for p in setting.flip_prob]
-    y, observed = (torch.stack(which)[:, None, None, None] for which in zip(*labels, strict=True))
-    return GramTraining(gram, y, observed, scale=1 / setting.m).to(devices.device(device), torch.float32)
+    drawn = draw_training(setting.n, setting.m, setting.d, n_snr2=setting.n_snr2, flip_prob=setting.flip_prob,
+                          start=setting.start, seed=setting.seed)
+    return drawn.to(devices.device(device), torch.float32)
 
 
 def step_size(setting: Setting, like: Tensor) -> Tensor:

@@ -129,7 +129,8 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
         {
             "test_error": (dims, columns[0], {"long_name": "test error", "units": "fraction"}),
             "train_error": (dims, columns[1], {"long_name": "training error", "units": "fraction"}),
-            "carriers": (dims, columns[3], {"long_name": "own filters that carry a sample's noise", "units": "fraction"}),
+            "carriers": (dims, columns[3], {"long_name": "own filters that carry a sample's noise",
+                                            "units": "fraction"}),
             "alignment": (dims, columns[2], {"long_name": "alignment with the own direction", "units": "1"}),
         },
         coords=coordinates(setting),

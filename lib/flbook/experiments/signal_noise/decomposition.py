@@ -20,9 +20,9 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from flbook import devices, measures, rivals
-from flbook.data.signal_noise import Sample, SignalNoise, check_noise, flipped_labels
-from flbook.dynamics.gram import Gram, GramTraining
-from flbook.dynamics.wishart import check_room, draw_gram
+from flbook.data.signal_noise import Sample, SignalNoise, check_noise
+from flbook.dynamics.gram import GramTraining
+from flbook.dynamics.wishart import check_room, draw_training
 from flbook.models.cnn import TwoLayerCNN
 from flbook.optimizers import GradientDescent
 from flbook.shapes import Quantity, signs
@@ -69,15 +69,9 @@ class Setting:
 
 def problem(setting: Setting, device: str = "cpu") -> GramTraining:
     """The training problems of all (flip_prob, d, seed, n_snr2), in that order of ensemble axes."""
-    grams = []
-    for d in setting.d:
-        drawn = draw_gram(setting.n, 2 * setting.m, d, sigma_0=setting.start / math.sqrt(d), seed=setting.seed)
-        grams.append(drawn.with_signals((torch.tensor(setting.n_snr2, dtype=torch.float64) * d / setting.n).sqrt()))
-    gram = Gram(*(torch.stack([part.expand(grams[0].xi_xi.shape[:1] + part.shape[1:]) for part in parts])
-                  for parts in zip(*grams, strict=True)))
-    labels = [flipped_labels(setting.n, p, 0) for p in setting.flip_prob]
-    y, observed = (torch.stack(which)[:, None, None, None] for which in zip(*labels, strict=True))
-    return GramTraining(gram, y, observed, scale=1 / setting.m).to(devices.device(device))
+    drawn = draw_training(setting.n, setting.m, setting.d, n_snr2=setting.n_snr2, flip_prob=setting.flip_prob,
+                          start=setting.start, seed=setting.seed)
+    return drawn.to(devices.device(device))
 
 
 def seen(problem: GramTraining) -> Bool[Tensor, "*E k n"]:
