@@ -9,7 +9,7 @@ problem and returns the rival's, on the same data from the same draw, for `flboo
     frozen   first layer fixed, only the output weights train: random features
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import torch
@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from flbook.dynamics.gram import GramTraining, Params
 from flbook.dynamics.graph import GraphTraining
+from flbook.dynamics.random_features import FrozenGramTraining, FrozenXorTraining
 from flbook.dynamics.single_patch import LazySinglePatchTraining, SinglePatchTraining
 from flbook.dynamics.xor import XorGramTraining
 from flbook.models.activations import identity
@@ -140,79 +141,9 @@ class LazyScaledTraining(LazyTraining, ScaledTraining):
     """The tangent of `ScaledTraining`, the limit that it has as alpha grows."""
 
 
-@dataclass(frozen=True)
-class FrozenGramTraining:
-    """Only the output weights train, on the features of the initial filters, scaled to mean square 1."""
-
-    problem: GramTraining
-
-    @cached_property
-    def features(self) -> dict[str, Tensor]:
-        """Responses of the initial filters to every training patch."""
-        z = self.problem.patches(self.problem.start())
-        return {patch: self.problem.respond(value, patch) for patch, value in z.items()}
-
-    @cached_property
-    def _summed(self) -> Tensor:
-        """Features of the training samples, both patches summed, shape ``(*E, n, k)``."""
-        plus, minus = self.features["plus"][..., None, :], self.features["minus"][..., None, :]
-        signal = torch.where(self.problem.y[..., None] > 0, plus, minus)
-        return signal + self.features["noise"].mT
-
-    @cached_property
-    def size(self) -> Tensor:
-        """Root mean square of the features, one a member, shape ``(*E, 1)``."""
-        return self._summed.square().mean((-2, -1)).sqrt()[..., None]
-
-    @cached_property
-    def samples(self) -> Tensor:
-        """Scaled features of the training samples, shape ``(*E, n, k)``."""
-        return self._summed / self.size[..., None]
-
-    def start(self) -> Params:
-        """Output weights of the network."""
-        return {"a": self.problem.a.expand(self.features["plus"].shape).clone()}
-
-    def predict(self, params: Params) -> Float[Tensor, "*E n"]:
-        """Outputs on the training samples."""
-        return torch.einsum("...nk,...k->...n", self.samples, params["a"])
-
-    @property
-    def observed(self) -> Tensor:
-        """Labels of the loss."""
-        return self.problem.observed
-
-    def train_loss(self, params: Params, observed: Tensor | None = None) -> Float[Tensor, "*E"]:
-        """Mean loss of each member."""
-        return self.problem.loss(self.predict(params), self.observed if observed is None else observed).mean(-1)
-
-    def gradient(self, params: Params, observed: Tensor | None = None) -> Params:
-        """Gradient in the output weights."""
-        labels = self.observed if observed is None else observed
-        pull = self.problem.loss.slope(self.predict(params), labels) / labels.shape[-1]
-        return {"a": torch.einsum("...n,...nk->...k", pull, self.samples)}
-
-    def norm(self, direction: Params) -> Float[Tensor, "*E"]:
-        """Length of a direction."""
-        return direction["a"].square().sum(-1).sqrt()
-
-    def test_outputs(self, params: Params, standard: Float[Tensor, "points k"]) -> tuple[Tensor, Tensor]:
-        """Outputs on fresh samples of label +1 and of label -1."""
-        start = self.problem.start()
-        noise = self.problem.respond(self.problem.fresh(start, standard), "fresh")
-        a = params["a"] / self.size
-        noise = torch.einsum("...pk,...k->...p", noise, a)
-        return tuple((self.features[side] * a).sum(-1, keepdim=True) + noise for side in ("plus", "minus"))
-
-    @property
-    def test_directions(self) -> int:
-        """How many Gaussian numbers one fresh noise patch takes."""
-        return self.problem.test_directions
-
-
-def frozen(problem: GramTraining) -> FrozenGramTraining:
+def frozen(problem: GramTraining | XorGramTraining) -> FrozenGramTraining:
     """Random features: the initial filters stay, the output weights train."""
-    return FrozenGramTraining(problem)
+    return (FrozenXorTraining if isinstance(problem, XorGramTraining) else FrozenGramTraining)(problem)
 
 
 class FrozenCNN(nn.Module):

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from flbook.data.recycled_noise import RecycledNoise
 from flbook.dynamics.gram import GramTraining, Params
+from flbook.dynamics.random_features import FrozenGramTraining
 
 
 @dataclass(frozen=True)
@@ -16,7 +17,7 @@ class RecycledTest:
     Without fresh noise on top every one of the 2 n test samples that there are is used once, so the error is exact.
     """
 
-    problem: GramTraining
+    problem: GramTraining | FrozenGramTraining
     law: RecycledNoise = RecycledNoise()
 
     def __post_init__(self):
@@ -36,8 +37,7 @@ class RecycledTest:
 
     def test_outputs(self, params: Params, standard: Float[Tensor, "points k"]) -> tuple[Tensor, Tensor]:
         """Outputs ``(*E, tests)`` on test samples of label +1 and of label -1, the noise patches shared."""
-        problem, z = self.problem, self.problem.patches(params)
-        on_xi = problem.training_noise(params)
+        problem, on_xi = self.problem, self.problem.training_noise(params)
         fresh = problem.fresh(params, standard) if self.law.extra else on_xi
-        noise = problem.respond(self.law.preactivations(on_xi, fresh), "fresh") @ problem.a
-        return tuple((problem.respond(z[side], side) @ problem.a)[..., None] + noise for side in ("plus", "minus"))
+        noise = problem.said_of_noise(params, self.law.preactivations(on_xi, fresh))
+        return tuple(problem.said_of(params, side)[..., None] + noise for side in ("plus", "minus"))

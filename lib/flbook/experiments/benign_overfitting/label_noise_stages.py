@@ -30,8 +30,9 @@ from flbook.train import fit, log_steps
 
 VERSION = 1
 
-MODELS = {"network": lambda problem: problem, "linear": rivals.linear, "lazy": rivals.lazy}
+MODELS = {"network": lambda problem: problem, "linear": rivals.linear, "lazy": rivals.lazy, "frozen": rivals.frozen}
 # how a rival differs from the network in the limit: factor of n SNR^2, factor of time, filters a sample may see (of m)
+FROZEN_STEP = 2.0  # times 1/m: half of what is stable on 2m features of mean square 1
 LIMITS = {"network": (1.0, 1.0, 1), "linear": (1.0, 4.0, None), "lazy": (0.5, 2.0, 2)}
 
 
@@ -39,7 +40,7 @@ LIMITS = {"network": (1.0, 1.0, 1), "linear": (1.0, 4.0, None), "lazy": (0.5, 2.
 class Setting:
     """Everything the experiment depends on; tuples are the axes of the sweep."""
 
-    model: tuple[str, ...] = ("network",)  # and its rivals: linear, lazy
+    model: tuple[str, ...] = ("network",)  # and its rivals: linear, lazy, frozen
     flip_prob: tuple[float, ...] = (0.2,)  # p, exactly pn labels flipped
     d: tuple[int, ...] = (4000, 10**9)  # patch dimension
     n_snr2: tuple[float, ...] = (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0)  # n SNR^2, which sets |mu|
@@ -64,7 +65,7 @@ class Setting:
     @classmethod
     def rivals(cls) -> "Setting":
         """The models whose features do not move."""
-        return cls(model=("linear", "lazy"), d=(10**9,), n_snr2=(1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0))
+        return cls(model=("linear", "lazy", "frozen"), d=(10**9,), n_snr2=(1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0))
 
     @classmethod
     def paper(cls) -> "Setting":
@@ -93,9 +94,8 @@ def step_size(setting: Setting, like: Tensor) -> Tensor:
 
 def said(network: GramTraining, params: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
     """What the network says about the signal, S ``(*E,)``, and about every noise patch, ``(*E, n)``."""
-    z = network.patches(params)
-    plus, minus, noise = (network.respond(z[patch], patch) for patch in ("plus", "minus", "noise"))
-    return (plus - minus) @ network.a / 2, torch.einsum("k,...kn->...n", network.a, noise)
+    plus, minus = (network.said_of(params, side) for side in ("plus", "minus"))
+    return (plus - minus) / 2, network.said_of_noise(params, network.training_noise(params))
 
 
 def quantities(network: GramTraining, points: int = 128) -> list[Quantity]:
@@ -135,11 +135,11 @@ def quantities(network: GramTraining, points: int = 128) -> list[Quantity]:
 def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Train every cell and record both stages; dimensions (model, flip_prob, d, n_snr2, seed, step)."""
     network = problem(setting, device)
-    rule = GradientDescent(step_size(setting, network.gram.w_w))
     axes, at = ("flip_prob", "d", "seed", "n_snr2"), log_steps(setting.steps, 20)
     rows = []
     for name in setting.model:
         rival = MODELS[name](network)
+        rule = GradientDescent(step_size(setting, network.gram.w_w) if name != "frozen" else FROZEN_STEP / setting.m)
         rows.append(fit(rival, rule, setting.steps, quantities(rival, setting.points), axes, at).history)
     whole = xr.concat(rows, "model").transpose("model", "flip_prob", "d", "n_snr2", "seed", "step")
     return whole.assign_coords({name: coordinate(setting, name) for name in ("model", *axes)})

@@ -5,7 +5,7 @@ error that vanishes if :math:`n\|\mu\|^4(1 - \cos\theta)^2 \ge C\sigma_\xi^4 d`,
 the clusters of label +1 and those of label -1, and stays above a constant if it is far below.
 
 Measured besides: the linear rival, whose error is exactly 1/2; the lazy rival, whose kernel tells the four clusters
-apart without learning anything; and on what the angle really acts, :math:`\sin^4\theta`.
+apart without learning anything; random features of the network's width, which are too few; and on what the angle really acts, :math:`\sin^4\theta`.
 """
 
 import math
@@ -28,14 +28,15 @@ from flbook.train import fit
 
 VERSION = 1
 
-MODELS = {"network": lambda problem: problem, "linear": rivals.linear, "lazy": rivals.lazy}
+MODELS = {"network": lambda problem: problem, "linear": rivals.linear, "lazy": rivals.lazy, "frozen": rivals.frozen}
+FROZEN_STEP = 2.0  # times 1/m: half of what is stable on 2m features of mean square 1
 
 
 @dataclass(frozen=True)
 class Setting:
     """Everything the experiment depends on; tuples are the axes of the sweep."""
 
-    model: tuple[str, ...] = ("network",)  # and its rivals: linear, lazy
+    model: tuple[str, ...] = ("network",)  # and its rivals: linear, lazy, frozen
     n: tuple[int, ...] = (40, 120)  # training samples, a multiple of 4
     d: tuple[int, ...] = (20_000, 1_000_000)  # patch dimension
     angle: tuple[float, ...] = (90.0,)  # theta, between u and v, in degrees
@@ -61,8 +62,8 @@ class Setting:
 
     @classmethod
     def rivals(cls) -> "Setting":
-        """The linear rival, at right angles."""
-        return cls(model=("linear",), n=(80,), d=(1_000_000,))
+        """The linear rival and random features, at right angles."""
+        return cls(model=("linear", "frozen"), n=(80,), d=(1_000_000,))
 
     @classmethod
     def paper(cls) -> "Setting":
@@ -88,7 +89,8 @@ def problem(setting: Setting, n: int, d: int, device: str = "cpu") -> XorGramTra
 def trained(setting: Setting, name: str, n: int, d: int, device: str = "cpu") -> tuple[XorGramTraining, dict]:
     """One model's problem at one n and d, and its parameters after training."""
     task = MODELS[name](problem(setting, n, d, device))
-    return task, fit(task, GradientDescent(setting.lr * n * setting.m / d), setting.steps).params
+    rule = GradientDescent(setting.lr * n * setting.m / d if name != "frozen" else FROZEN_STEP / setting.m)
+    return task, fit(task, rule, setting.steps).params
 
 
 def alignment(task: XorGramTraining, params: dict) -> torch.Tensor:
@@ -118,9 +120,10 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     cells = []
     for name, n, d in product(setting.model, setting.n, setting.d):
         task, params = trained(setting, name, n, d, device)
+        first, w = (task.problem, task.problem.start()) if name == "frozen" else (task, params)  # the first layer
         cells.append([
             measures.test_error(task, params, setting.points), measures.train_error(task, params),
-            alignment(task, params).mean(-1), carriers(task, params),
+            alignment(first, w).mean(-1), carriers(first, w),
         ])
     sizes = [len(getattr(setting, name)) for name in ("model", "n", "d", "seed", "angle", "r")]
     columns = [torch.stack(column).reshape(sizes).cpu().numpy() for column in zip(*cells, strict=True)]

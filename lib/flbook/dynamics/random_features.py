@@ -1,0 +1,130 @@
+"""Random features: the filters of a network stay where they started, only the output weights train.
+
+The features are known once and for all, so what is left is logistic regression on them; features of fresh noise are
+drawn from their exact law, as for the network.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from flbook.dynamics.gram import GramTraining, Params
+from flbook.dynamics.xor import XorGramTraining
+
+
+@dataclass(frozen=True)
+class FrozenGramTraining:
+    """Only the output weights train, on the features of the initial filters, scaled to mean square 1."""
+
+    problem: GramTraining
+
+    @cached_property
+    def features(self) -> dict[str, Tensor]:
+        """Responses of the initial filters to every training patch."""
+        z = self.problem.patches(self.problem.start())
+        return {patch: self.problem.respond(value, patch) for patch, value in z.items()}
+
+    @cached_property
+    def _summed(self) -> Tensor:
+        """Features of the training samples, both patches summed, shape ``(*E, n, k)``."""
+        plus, minus = self.features["plus"][..., None, :], self.features["minus"][..., None, :]
+        signal = torch.where(self.problem.y[..., None] > 0, plus, minus)
+        return signal + self.features["noise"].mT
+
+    @cached_property
+    def size(self) -> Tensor:
+        """Root mean square of the features, one a member, shape ``(*E, 1)``."""
+        return self._summed.square().mean((-2, -1)).sqrt()[..., None]
+
+    @cached_property
+    def samples(self) -> Tensor:
+        """Scaled features of the training samples, shape ``(*E, n, k)``."""
+        return self._summed / self.size[..., None]
+
+    def start(self) -> Params:
+        """Output weights of the network."""
+        return {"a": self.problem.a.expand(self._summed[..., 0, :].shape).clone()}
+
+    def predict(self, params: Params) -> Float[Tensor, "*E n"]:
+        """Outputs on the training samples."""
+        return torch.einsum("...nk,...k->...n", self.samples, params["a"])
+
+    @property
+    def y(self) -> Tensor:
+        """True labels."""
+        return self.problem.y
+
+    @property
+    def observed(self) -> Tensor:
+        """Labels of the loss."""
+        return self.problem.observed
+
+    def train_loss(self, params: Params, observed: Tensor | None = None) -> Float[Tensor, "*E"]:
+        """Mean loss of each member."""
+        return self.problem.loss(self.predict(params), self.observed if observed is None else observed).mean(-1)
+
+    def gradient(self, params: Params, observed: Tensor | None = None) -> Params:
+        """Gradient in the output weights."""
+        labels = self.observed if observed is None else observed
+        pull = self.problem.loss.slope(self.predict(params), labels) / labels.shape[-1]
+        return {"a": torch.einsum("...n,...nk->...k", pull, self.samples)}
+
+    def norm(self, direction: Params) -> Float[Tensor, "*E"]:
+        """Length of a direction."""
+        return direction["a"].square().sum(-1).sqrt()
+
+    def said_of(self, params: Params, patch: str) -> Float[Tensor, "*E"]:
+        """Outputs on one signal patch alone, "plus" or "minus"."""
+        return (self.features[patch] * params["a"] / self.size).sum(-1)
+
+    def said_of_noise(self, params: Params, z: Float[Tensor, "*E points k"]) -> Float[Tensor, "*E points"]:
+        """Outputs on noise patches alone, from what the initial filters see of them."""
+        return torch.einsum("...pk,...k->...p", self.problem.respond(z, "fresh"), params["a"] / self.size)
+
+    def training_noise(self, params: Params) -> Float[Tensor, "*E n k"]:
+        """What the initial filters see of the training noise."""
+        return self.problem.training_noise(self.problem.start())
+
+    def fresh(self, params: Params, standard: Float[Tensor, "points k"]) -> Float[Tensor, "*E points k"]:
+        """What the initial filters see of fresh noise."""
+        return self.problem.fresh(self.problem.start(), standard)
+
+    def test_outputs(self, params: Params, standard: Float[Tensor, "points k"]) -> tuple[Tensor, Tensor]:
+        """Outputs on fresh samples of label +1 and of label -1."""
+        noise = self.said_of_noise(params, self.fresh(params, standard))
+        return tuple(self.said_of(params, side)[..., None] + noise for side in ("plus", "minus"))
+
+    @property
+    def bias(self) -> bool:
+        """Whether the filters have a bias."""
+        return self.problem.bias
+
+    @property
+    def test_directions(self) -> int:
+        """How many Gaussian numbers one fresh noise patch takes."""
+        return self.problem.test_directions
+
+
+@dataclass(frozen=True)
+class FrozenXorTraining(FrozenGramTraining):
+    """The same on `flbook.data.xor`."""
+
+    problem: XorGramTraining
+
+    @cached_property
+    def _summed(self) -> Tensor:
+        """Features of the training samples, both patches summed."""
+        return (self.features["clusters"][..., self.problem.cluster] + self.features["noise"]).mT
+
+    def on_clusters(self, params: Params) -> Float[Tensor, "*E 4"]:
+        """What the model says about +u, +v, -u and -v alone."""
+        return torch.einsum("...kc,...k->...c", self.features["clusters"], params["a"] / self.size)
+
+    def test_outputs(self, params: Params, standard: Float[Tensor, "points k"]) -> tuple[Tensor, Tensor]:
+        """Outputs ``(*E, 2 points)`` on fresh samples of label +1 (from +u, then from -u) and of label -1."""
+        noise = self.said_of_noise(params, self.fresh(params, standard))
+        each = self.on_clusters(params)[..., :, None] + noise[..., None, :]
+        return each[..., [0, 2], :].flatten(-2), each[..., [1, 3], :].flatten(-2)
