@@ -38,7 +38,23 @@ def test_it_is_the_count_over_all_pairs(rival):
     torch.testing.assert_close(measures.test_error(RecycledTest(gram), params), count, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("rival", [lambda p: p, rivals.lazy, rivals.linear], ids=["network", "lazy", "linear"])
+def test_frozen_filters_are_counted_on_the_same_pairs():
+    sample, direct, gram = trained()
+    by_hand = Training(rivals.FrozenCNN(direct.model, sample.x), sample.x, sample.observed)
+    frozen, rule = rivals.frozen(gram), GradientDescent(0.3)
+    in_d, params = fit(by_hand, rule, 60).params, fit(frozen, rule, 60).params
+    torch.testing.assert_close(params["a"], in_d["a"], rtol=1e-10, atol=1e-11)
+    pairs = torch.stack([torch.stack([y * sample.mu.expand_as(sample.xi), sample.xi], -2) for y in (1.0, -1.0)])
+    wrong = [(y * by_hand.predict(in_d, x) <= 0).double().mean(-1) for y, x in zip((1, -1), pairs, strict=True)]
+    count = torch.stack(wrong).mean(0)
+    assert 0 < count.mean() < 1
+    torch.testing.assert_close(measures.test_error(RecycledTest(frozen), params), count, rtol=0, atol=1e-12)
+
+
+MODELS = [lambda p: p, rivals.lazy, rivals.linear, rivals.frozen]
+
+
+@pytest.mark.parametrize("rival", MODELS, ids=["network", "lazy", "linear", "frozen"])
 def test_overlap_runs_from_repeated_to_fresh(rival):
     _, _, gram = trained()
     gram = rival(gram)

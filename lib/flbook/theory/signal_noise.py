@@ -46,3 +46,22 @@ def averaging_error(n, mu_norm, d, flip_prob=0.0, sigma_xi=1.0):
     """
     pull = (1 - 2 * flip_prob) * n * mu_norm
     return ndtr(-pull * mu_norm / (sigma_xi * np.sqrt(n * d * sigma_xi**2 + pull**2)))
+
+
+def random_filters_error(m, snr2, clusters=2):
+    r"""Least test error that output weights on 2m random ReLU filters can have, however many samples they see.
+
+    .. math:: \Phi\Big(-\sqrt{c\,m\,\mathrm{SNR}^2 / (1 - 1/\pi)}\Big)
+
+    Class means lie :math:`\langle w_k, \mu\rangle` apart in feature k, or half of
+    :math:`|\langle w_k, u\rangle| - |\langle w_k, v\rangle|` with four clusters at right angles; fresh noise has
+    variance :math:`(1 - 1/\pi)\sigma_\xi^2\|w_k\|^2/2` there, independent for d large. Hence c = 1 for two clusters
+    and :math:`(1 - 2/\pi)/2` for the four of XOR, on average over the filters, for a signal that is small against the
+    noise: the linear discriminant. Derived in the lectures on label noise and on XOR.
+
+    Raises ValueError if clusters is neither 2 nor 4.
+    """
+    if clusters not in (2, 4):
+        raise ValueError(f"clusters must be 2 or 4; got {clusters}")
+    c = 1.0 if clusters == 2 else (1 - 2 / np.pi) / 2
+    return ndtr(-np.sqrt(c * m * np.asarray(snr2) / (1 - 1 / np.pi)))[()]

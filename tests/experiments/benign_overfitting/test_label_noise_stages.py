@@ -7,7 +7,7 @@ import pytest
 import torch
 import xarray as xr
 
-from flbook import measures, results, settings
+from flbook import measures, results, settings, theory
 from flbook.dynamics import RecycledTest
 from flbook.experiments.benign_overfitting import label_noise_stages as stages
 from flbook.experiments.benign_overfitting.label_noise_stages import Setting, measure
@@ -18,7 +18,8 @@ TINY = Setting(d=(10**8,), n_snr2=(1.0, 12.0), seed=(0, 1, 2), n=20, m=6, lr=0.3
 
 
 def test_a_labelled_dataset():
-    setting = replace(TINY, model=("network", "linear", "lazy"), flip_prob=(0.1, 0.3), d=(500, 10**8), steps=4)
+    models = ("network", "linear", "lazy", "frozen")
+    setting = replace(TINY, model=models, flip_prob=(0.1, 0.3), d=(500, 10**8), steps=4)
     dataset = measure(setting)
     assert set(settings.axes(setting)) | {"step"} == set(dataset.dims)
     for name, values in settings.axes(setting).items():
@@ -61,6 +62,14 @@ def test_the_limit_is_where_many_networks_end(model):
     assert abs(run.fitted_flipped.mean("seed") - limit.fitted_flipped).sel(**after).max() < 0.35
 
 
+def test_few_random_features_neither_wait_nor_memorise():
+    run = measure(replace(TINY, model=("frozen",), n=60, n_snr2=(6.0,), seed=tuple(range(10)))).squeeze()
+    last = run.isel(step=-1).mean("seed")
+    assert last.fitted_clean < 0.95 and last.fitted_flipped < 0.8, "12 features, 60 labels"
+    assert last.test_fresh > theory.random_filters_error(6, 6.0 / 60)
+    np.testing.assert_allclose(run.train_loss.diff("step").max(), 0, atol=1e-3)
+
+
 def test_margins_and_overlap():
     film = stages.margins(replace(TINY, n_snr2=(12.0,), seed=(0,)))
     assert film.margin.sizes["sample"] == 20 and film.flipped.sum() == 4
@@ -95,7 +104,7 @@ def test_bad_settings_are_one_sentence():
         (dict(flip_prob=(0.0,)), "flip_prob must leave at least one flipped and one clean sample of n = 20; got 0.0"),
         (dict(d=(20,)), "d must be at least"),
         (dict(n_snr2=(0.0,)), "n_snr2 must be positive"),
-        (dict(model=("deep",)), "model must be among network, linear, lazy; got 'deep'"),
+        (dict(model=("deep",)), "model must be among network, linear, lazy, frozen; got 'deep'"),
     ]:
         with pytest.raises(ValueError, match=sentence):
             stages.run(replace(TINY, **change))

@@ -14,8 +14,8 @@ TINY = Setting(n=(20,), d=(5000,), r=(0.3, 1000.0), seed=(0, 1, 2), m=8, steps=4
 
 
 def test_a_labelled_dataset():
-    setting = replace(TINY, model=("network", "linear", "lazy"), n=(20, 24), d=(3000, 5000), angle=(90.0, 45.0),
-                      steps=4)
+    models = ("network", "linear", "lazy", "frozen")
+    setting = replace(TINY, model=models, n=(20, 24), d=(3000, 5000), angle=(90.0, 45.0), steps=4)
     dataset = measure(setting)
     assert set(settings.axes(setting)) == set(dataset.dims)
     for name, values in settings.axes(setting).items():
@@ -45,6 +45,14 @@ def test_four_directions_are_learned_by_the_network_only():
     right = plane.sel(model="network", angle=90.0).values  # u and v are the diagonals
     long = right[np.linalg.norm(right, axis=-1) > 0.1]
     assert len(long) > 10 and np.allclose(abs(long[:, 0]), abs(long[:, 1]), rtol=0.05)
+
+
+def test_frozen_filters_do_not_move_and_are_too_few():
+    cells = measure(replace(TINY, model=("frozen",), seed=tuple(range(10)))).squeeze().mean("seed")
+    np.testing.assert_allclose(cells.alignment, 0, atol=1e-7)
+    np.testing.assert_allclose(cells.carriers, 0.5, atol=0.05)
+    snr2 = np.sqrt(1000 / (20 * 5000))
+    assert cells.test_error.sel(r=1000.0) > theory.random_filters_error(8, snr2, clusters=4) - 0.01
 
 
 def test_the_angle_is_symmetric():
@@ -86,7 +94,7 @@ def test_bad_settings_are_one_sentence():
         (dict(angle=(0.0,)), "angle must lie strictly between 0 and 180"),
         (dict(r=(0.0,)), "r must be positive"),
         (dict(d=(30,)), "d must be at least"),
-        (dict(model=("frozen",)), "model must be among network, linear, lazy; got 'frozen'"),
+        (dict(model=("deep",)), "model must be among network, linear, lazy, frozen; got 'deep'"),
         (dict(flip_prob=0.6), r"flip_prob must lie in \[0, 1/2\)"),
     ]:
         with pytest.raises(ValueError, match=sentence):

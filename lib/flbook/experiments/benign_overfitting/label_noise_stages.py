@@ -21,6 +21,7 @@ from flbook.data.recycled_noise import RecycledNoise
 from flbook.data.signal_noise import check_noise
 from flbook.dynamics.gram import GramTraining
 from flbook.dynamics.orthogonal_noise import OrthogonalNoise
+from flbook.dynamics.random_features import FrozenGramTraining
 from flbook.dynamics.recycled import RecycledTest
 from flbook.dynamics.wishart import check_room, draw_training
 from flbook.optimizers import GradientDescent
@@ -65,7 +66,8 @@ class Setting:
     @classmethod
     def rivals(cls) -> "Setting":
         """The models whose features do not move."""
-        return cls(model=("linear", "lazy", "frozen"), d=(10**9,), n_snr2=(1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0))
+        return cls(model=("linear", "lazy", "frozen"), d=(10**9,),
+                   n_snr2=(1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0))
 
     @classmethod
     def paper(cls) -> "Setting":
@@ -92,13 +94,13 @@ def step_size(setting: Setting, like: Tensor) -> Tensor:
     return (setting.lr * setting.n * setting.m / d)[:, None, None].expand(len(setting.flip_prob), -1, -1, -1).to(like)
 
 
-def said(network: GramTraining, params: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+def said(network: GramTraining | FrozenGramTraining, params: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
     """What the network says about the signal, S ``(*E,)``, and about every noise patch, ``(*E, n)``."""
     plus, minus = (network.said_of(params, side) for side in ("plus", "minus"))
     return (plus - minus) / 2, network.said_of_noise(params, network.training_noise(params))
 
 
-def quantities(network: GramTraining, points: int = 128) -> list[Quantity]:
+def quantities(network: GramTraining | FrozenGramTraining, points: int = 128) -> list[Quantity]:
     """What is recorded while training."""
     flipped = network.y != network.observed
     groups = {"clean": ~flipped, "flipped": flipped}

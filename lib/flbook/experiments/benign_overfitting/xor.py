@@ -5,7 +5,8 @@ error that vanishes if :math:`n\|\mu\|^4(1 - \cos\theta)^2 \ge C\sigma_\xi^4 d`,
 the clusters of label +1 and those of label -1, and stays above a constant if it is far below.
 
 Measured besides: the linear rival, whose error is exactly 1/2; the lazy rival, whose kernel tells the four clusters
-apart without learning anything; random features of the network's width, which are too few; and on what the angle really acts, :math:`\sin^4\theta`.
+apart without learning anything; random features of the network's width, which are too few; and on what the angle
+really acts, :math:`\sin^4\theta`.
 """
 
 import math
@@ -19,6 +20,7 @@ import xarray as xr
 from flbook import devices, fits, measures, rivals
 from flbook.data.signal_noise import check_noise, flipped_labels
 from flbook.data.xor import check_angle, check_sizes, unit_signals
+from flbook.dynamics.random_features import FrozenXorTraining
 from flbook.dynamics.wishart import check_room
 from flbook.dynamics.xor import XorGramTraining, draw_xor_gram
 from flbook.optimizers import GradientDescent
@@ -29,6 +31,7 @@ from flbook.train import fit
 VERSION = 1
 
 MODELS = {"network": lambda problem: problem, "linear": rivals.linear, "lazy": rivals.lazy, "frozen": rivals.frozen}
+Task = XorGramTraining | FrozenXorTraining
 FROZEN_STEP = 2.0  # times 1/m: half of what is stable on 2m features of mean square 1
 
 
@@ -86,7 +89,7 @@ def problem(setting: Setting, n: int, d: int, device: str = "cpu") -> XorGramTra
     return network.to(devices.device(device), torch.float32)
 
 
-def trained(setting: Setting, name: str, n: int, d: int, device: str = "cpu") -> tuple[XorGramTraining, dict]:
+def trained(setting: Setting, name: str, n: int, d: int, device: str = "cpu") -> tuple[Task, dict]:
     """One model's problem at one n and d, and its parameters after training."""
     task = MODELS[name](problem(setting, n, d, device))
     rule = GradientDescent(setting.lr * n * setting.m / d if name != "frozen" else FROZEN_STEP / setting.m)
