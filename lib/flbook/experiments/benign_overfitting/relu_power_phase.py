@@ -8,6 +8,7 @@ Lengths are measured so that what decides can be held fixed when d changes: the 
 makes of a noise patch. Time is :math:`\eta\sigma_\xi^2 d\,t/m`, the same for every step size and dimension.
 """
 
+import math
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
@@ -188,14 +189,17 @@ def clocks(setting: Setting, device: str = "cpu") -> xr.Dataset:
 
 def _clock(setting: Setting, q: float, n: int, device: str) -> list[np.ndarray]:
     """One sample size: measured signal and noise, then both closed forms, each (seed, snr)."""
-    network, history = _watched(setting, q, n, device)
     unit = setting.lr * n  # learning time of a step
+    network = exact(setting, q, n).to(devices.device(device))
+    scale = setting.d[0] / setting.m  # from η t to learning time
+    times = [time[0].cpu().numpy() * scale for time in race.blow_up_times(network)]
+    slowest = np.median(times[1], -1).max()  # a draw may start far behind: train until its median sample has blown up
+    setting = replace(setting, steps=max(setting.steps, math.ceil(1.2 * slowest / unit)))
+    history = _watched(setting, q, n, device)[1]
     u = history.u.values.reshape(*history.u.shape[:-1], 2, setting.m).max(-1)
     measured = [_reached(history.step.values, values) * unit for values in (u, history.z.values)]
     noise = np.median(np.nan_to_num(measured[1], nan=np.inf), -1)
     noise[np.isinf(noise)] = np.nan
-    scale = setting.d[0] / setting.m  # from η t to learning time
-    times = [time[0].cpu().numpy() * scale for time in race.blow_up_times(network)]
     a, b = (rate.cpu().numpy()[0] / scale for rate in race.rates(network, q))
     rest = [theory.blow_up_time(1.0, a[..., None], q), theory.blow_up_time(1.0, b, q)]
     signal = (times[0].reshape(*times[0].shape[:-1], 2, setting.m).min(-1) - rest[0]).mean(-1)
