@@ -25,6 +25,7 @@ from flbook.dynamics.random_features import FrozenGramTraining
 from flbook.dynamics.recycled import RecycledTest
 from flbook.dynamics.wishart import check_room, draw_training
 from flbook.optimizers import GradientDescent
+from flbook.settings import among
 from flbook.shapes import Quantity
 from flbook.sweep import sweep
 from flbook.train import fit, log_steps
@@ -229,9 +230,7 @@ def check(setting: Setting) -> None:
         check_room(setting.n, 2 * setting.m, d)
     if not min(setting.n_snr2) > 0:
         raise ValueError(f"n_snr2 must be positive, so that there is a signal to learn; got {min(setting.n_snr2)}")
-    unknown = [name for name in setting.model if name not in MODELS]
-    if unknown:
-        raise ValueError(f"model must be among {', '.join(MODELS)}; got {unknown[0]!r}")
+    among("model", setting.model, MODELS)
 
 
 def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:

@@ -24,6 +24,7 @@ from flbook.dynamics.random_features import FrozenXorTraining
 from flbook.dynamics.wishart import check_room
 from flbook.dynamics.xor import XorGramTraining, draw_xor_gram
 from flbook.optimizers import GradientDescent
+from flbook.settings import among
 from flbook.shapes import signs
 from flbook.sweep import sweep
 from flbook.train import fit
@@ -183,9 +184,7 @@ def check(setting: Setting) -> None:
             raise ValueError(f"n must be a multiple of 4, equally many samples of each cluster; got {n}")
     if not min(setting.r) > 0:
         raise ValueError(f"r must be positive, so that there is a signal; got {min(setting.r)}")
-    unknown = [name for name in setting.model if name not in MODELS]
-    if unknown:
-        raise ValueError(f"model must be among {', '.join(MODELS)}; got {unknown[0]!r}")
+    among("model", setting.model, MODELS)
 
 
 def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
