@@ -150,6 +150,16 @@ def noise_preactivations(
             raise ValueError("noise can be orthogonal to a signal only if |mu| > 0; got |mu| = 0")
         along = w_mu.double() / mu_mu.double().sqrt()[..., None]
         cov = cov - along[..., :, None] * along[..., None, :]
-    jitter = 1e-10 * w_w.double().diagonal(dim1=-2, dim2=-1) + torch.finfo(torch.float64).tiny
-    factor = torch.linalg.cholesky(cov + torch.diag_embed(jitter))
+    factor = covariance_factor(cov, w_w.double().diagonal(dim1=-2, dim2=-1))
     return sigma_xi * torch.einsum("pl,...kl->...pk", standard.to(w_w), factor.to(w_w.dtype))
+
+
+def covariance_factor(
+    cov: Float[Tensor, "*E k k"], variance: Float[Tensor, "*#E k"] | None = None
+) -> Float[Tensor, "*E k k"]:
+    """A lower triangular L with L L^T = `cov`, which may be singular: its diagonal is raised by 1e-10 of `variance`.
+
+    variance: where that is not the diagonal of `cov` itself.
+    """
+    variance = cov.diagonal(dim1=-2, dim2=-1) if variance is None else variance
+    return torch.linalg.cholesky(cov + torch.diag_embed(1e-10 * variance + torch.finfo(cov.dtype).tiny))

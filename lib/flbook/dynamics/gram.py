@@ -206,11 +206,12 @@ class GramTraining:
     def test_outputs(self, params: Params, standard: Float[Tensor, "points k"]) -> tuple[Tensor, Tensor]:
         """Outputs ``(*E, points)`` on fresh samples of label +1 and of label -1, the noise patches shared."""
         noise = self.said_of_noise(params, self.fresh(params, standard))
-        return tuple(self.said_of(params, side)[..., None] + noise for side in ("plus", "minus"))
+        return tuple(signal[..., None] + noise for signal in self.said_of_signals(params))
 
-    def said_of(self, params: Params, patch: str) -> Float[Tensor, "*E"]:
-        """Outputs on one signal patch alone, "plus" or "minus"."""
-        return self.respond(self.patches(params)[patch], patch) @ self.a
+    def said_of_signals(self, params: Params) -> tuple[Float[Tensor, "*E"], Float[Tensor, "*E"]]:
+        """Outputs on the signal patch alone, of label +1 and of label -1."""
+        z = self.patches(params)
+        return tuple(self.respond(z[side], side) @ self.a for side in ("plus", "minus"))
 
     def said_of_noise(self, params: Params, z: Float[Tensor, "*E points K"]) -> Float[Tensor, "*E points"]:
         """Outputs on noise patches alone, from their pre-activations in the form of `fresh`."""

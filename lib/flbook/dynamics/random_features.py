@@ -76,9 +76,9 @@ class FrozenGramTraining:
         """Length of a direction."""
         return direction["a"].square().sum(-1).sqrt()
 
-    def said_of(self, params: Params, patch: str) -> Float[Tensor, "*E"]:
-        """Outputs on one signal patch alone, "plus" or "minus"."""
-        return (self.features[patch] * params["a"] / self.size).sum(-1)
+    def said_of_signals(self, params: Params) -> tuple[Float[Tensor, "*E"], Float[Tensor, "*E"]]:
+        """Outputs on the signal patch alone, of label +1 and of label -1."""
+        return tuple((self.features[side] * params["a"] / self.size).sum(-1) for side in ("plus", "minus"))
 
     def said_of_noise(self, params: Params, z: Float[Tensor, "*E points k"]) -> Float[Tensor, "*E points"]:
         """Outputs on noise patches alone, from what the initial filters see of them."""
@@ -95,7 +95,7 @@ class FrozenGramTraining:
     def test_outputs(self, params: Params, standard: Float[Tensor, "points k"]) -> tuple[Tensor, Tensor]:
         """Outputs on fresh samples of label +1 and of label -1."""
         noise = self.said_of_noise(params, self.fresh(params, standard))
-        return tuple(self.said_of(params, side)[..., None] + noise for side in ("plus", "minus"))
+        return tuple(signal[..., None] + noise for signal in self.said_of_signals(params))
 
     @property
     def bias(self) -> bool:

@@ -40,4 +40,4 @@ class RecycledTest:
         problem, on_xi = self.problem, self.problem.training_noise(params)
         fresh = problem.fresh(params, standard) if self.law.extra else on_xi
         noise = problem.said_of_noise(params, self.law.preactivations(on_xi, fresh))
-        return tuple(problem.said_of(params, side)[..., None] + noise for side in ("plus", "minus"))
+        return tuple(signal[..., None] + noise for signal in problem.said_of_signals(params))

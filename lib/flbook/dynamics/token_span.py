@@ -24,6 +24,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from flbook import rng
+from flbook.data.signal_noise import covariance_factor
 from flbook.data.two_signals import TwoSignalSample
 from flbook.dynamics.wishart import bartlett
 from flbook.losses import check_labels, logistic
@@ -180,8 +181,7 @@ class SpanTraining:
     def fresh(self, params: Params, standard: Float[Tensor, "points N K"]) -> Float[Tensor, "*E 2 points L K"]:
         """What the columns make of fresh samples of label +1 and of -1 that share their N = L - 1 noise tokens."""
         cov = self.column_gram(params)
-        jitter = 1e-10 * cov.diagonal(dim1=-2, dim2=-1) + torch.finfo(torch.float64).tiny
-        factor = self.sigma_xi * torch.linalg.cholesky(cov + torch.diag_embed(jitter))
+        factor = self.sigma_xi * covariance_factor(cov)
         noise = torch.einsum("plj,...kj->...plk", standard.double().to(factor.device), factor).to(self.gram)
         signal = self.seen(params)[..., :2, None, None, :].expand(*cov.shape[:-2], 2, len(standard), 1, -1)
         return torch.cat([signal, noise[..., None, :, :, :].expand(*signal.shape[:-2], -1, -1)], -2)

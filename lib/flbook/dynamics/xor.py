@@ -20,7 +20,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from flbook import rng
-from flbook.data.signal_noise import check_noise
+from flbook.data.signal_noise import check_noise, covariance_factor
 from flbook.data.xor import XorSample
 from flbook.dynamics.wishart import bartlett, check_room
 from flbook.losses import check_labels, logistic
@@ -200,9 +200,7 @@ class XorGramTraining:
         if self.tangent:
             both, before = g.w_w + cross, g.w_w.expand_as(now)
             now = torch.cat([torch.cat([now, both], -1), torch.cat([both.mT, before], -1)], -2)
-        jitter = 1e-10 * now.diagonal(dim1=-2, dim2=-1) + torch.finfo(torch.float64).tiny
-        factor = torch.linalg.cholesky(now + torch.diag_embed(jitter))
-        z = self.sigma_xi * torch.einsum("pl,...kl->...pk", standard.double(), factor)
+        z = self.sigma_xi * torch.einsum("pl,...kl->...pk", standard.double(), covariance_factor(now))
         return z.to(params["xi"])
 
     def test_outputs(self, params: Params, standard: Float[Tensor, "points K"]) -> tuple[Tensor, Tensor]:

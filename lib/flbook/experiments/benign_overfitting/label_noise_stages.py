@@ -97,7 +97,7 @@ def step_size(setting: Setting, like: Tensor) -> Tensor:
 
 def said(network: GramTraining | FrozenGramTraining, params: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
     """What the network says about the signal, S ``(*E,)``, and about every noise patch, ``(*E, n)``."""
-    plus, minus = (network.said_of(params, side) for side in ("plus", "minus"))
+    plus, minus = network.said_of_signals(params)
     return (plus - minus) / 2, network.said_of_noise(params, network.training_noise(params))
 
 
