@@ -9,13 +9,32 @@ Ensemble axes lead, axes with a meaning trail, and no reduction ever crosses the
     j    sign of an output (+1, -1)
     r    filter of one sign, m of them
     k    filters of both signs, k = 2 m, the m of +1 first
+
+In-context learning, where a sample is a prompt: examples with their labels, and one query or several:
+
+    *E   prompts (and tasks, seeds, ...)
+    n    examples in a prompt           i
+    d    dimension of an input
+    q    queries about one and the same context; 1 for the usual prompt
 """
 
 from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
+
+
+class Context(NamedTuple):
+    """The examples of a prompt: inputs x, shape ``(*E, n, d)``, and their labels y, shape ``(*E, n)``.
+
+    Everything that answers a prompt, trained or not, is called ``predictor(context, query)`` with queries of shape
+    ``(*E, q, d)``, and returns its predictions, shape ``(*E, q)``.
+    """
+
+    x: Float[Tensor, "*E n d"]
+    y: Float[Tensor, "*E n"]
 
 
 class Quantity(NamedTuple):
