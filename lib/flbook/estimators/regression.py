@@ -1,4 +1,4 @@
-"""Estimators: what data determine in one line or one linear system, with nothing to train."""
+"""Regression and classification of one sample: the weights that data determine."""
 
 import numpy as np
 import torch
