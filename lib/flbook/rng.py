@@ -17,11 +17,14 @@ def entropy(seed: int, role: str) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
 
 
-def generator(seed: int, role: str):
-    """A torch generator on the CPU for one role, such as ``"noise"`` or ``"weights"``."""
+def generator(seed: int, role: str, device="cpu"):
+    """A torch generator for one role, such as ``"noise"`` or ``"weights"``.
+
+    device: where it draws. A GPU's numbers are as good as the CPU's, and others.
+    """
     import torch
 
-    return torch.Generator().manual_seed(entropy(seed, role))
+    return torch.Generator(device).manual_seed(entropy(seed, role))
 
 
 def numpy_generator(seed: int, role: str) -> np.random.Generator:
@@ -38,8 +41,12 @@ def over_seeds(draw, seed):
     return draw(int(seed))
 
 
-def normal(shape: tuple[int, ...], seed: int | tuple[int, ...], role: str):
-    """Standard normal numbers in float64, shape ``(*seeds, *shape)``: one leading axis if `seed` is a tuple."""
+def normal(shape: tuple[int, ...], seed: int | tuple[int, ...], role: str, device="cpu", dtype=None):
+    """Standard normal numbers, shape ``(*seeds, *shape)``: one leading axis if `seed` is a tuple.
+
+    dtype: float64 unless said otherwise. device: where they are drawn, see `generator`.
+    """
     import torch
 
-    return over_seeds(lambda one: torch.randn(shape, generator=generator(one, role), dtype=torch.float64), seed)
+    like = {"dtype": dtype or torch.float64, "device": device}
+    return over_seeds(lambda one: torch.randn(shape, generator=generator(one, role, device), **like), seed)

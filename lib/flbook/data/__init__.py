@@ -2,6 +2,7 @@
 
 from flbook.data.flipped_images import FlippedImages
 from flbook.data.graphs import TwoBlockGraph, on_graph
+from flbook.data.prompts import LinearPrompts, Prompts, TaskPool
 from flbook.data.recycled_noise import RecycledNoise
 from flbook.data.signal_noise import Sample, SignalNoise
 from flbook.data.single_index import SingleIndex, SingleIndexSample
@@ -10,11 +11,14 @@ from flbook.data.xor import XorSignalNoise
 
 __all__ = [
     "FlippedImages",
+    "LinearPrompts",
+    "Prompts",
     "RecycledNoise",
     "Sample",
     "SignalNoise",
     "SingleIndex",
     "SingleIndexSample",
+    "TaskPool",
     "Taught",
     "Teacher",
     "XorSignalNoise",

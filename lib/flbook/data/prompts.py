@@ -1,0 +1,185 @@
+"""Prompts: a context of labelled examples and a query, every prompt with a task of its own; and linear prompts."""
+
+import math
+import os
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from flbook import rng
+from flbook.shapes import Context
+
+
+class Prompts(NamedTuple):
+    """A batch of prompts. What a predictor may see comes first, what it should say and why come after."""
+
+    context: Context  # the labelled examples, x (*E n d) and y (*E n), noise included
+    query: Float[Tensor, "*E q d"]
+    target: Float[Tensor, "*E q"]  # what is to be predicted at the queries, without noise
+    task: Float[Tensor, "*E d"]  # what changes from prompt to prompt
+    observed: Float[Tensor, "*E q"] | None = None  # labels of the queries, noise included; None where there is no noise
+
+
+@dataclass(frozen=True)
+class TaskPool:
+    """A finite pool of T tasks that pretraining draws from, instead of a fresh task for every prompt.
+
+    The tasks depend on the pool's own seed (a tuple of seeds: one pool for each), not on that of a batch. Without
+    replacement no task comes twice in one batch.
+    """
+
+    size: int  # T
+    seed: int | tuple[int, ...] = 0
+    replacement: bool = True
+
+    def __post_init__(self):
+        if self.size < 1:
+            raise ValueError(f"size must be at least 1, the tasks of a pool; got {self.size}")
+
+    def tasks(self, d: int, device="cpu", dtype: torch.dtype = torch.float64) -> Float[Tensor, "*S T d"]:
+        """All tasks of the pool, standard normal. They are drawn on the CPU: a pool is the same everywhere."""
+        return _tasks(self, d, str(device), dtype, os.environ.get("FLBOOK_SEED"))
+
+    def choose(self, batch: int, seed: int, role: str, device="cpu") -> Tensor:
+        """The places in the pool of one batch of tasks.
+
+        Raises ValueError if the batch is larger than a pool to be drawn from without replacement.
+        """
+        self.check(batch)
+        generator = rng.generator(seed, role, device)
+        if self.replacement:
+            return torch.randint(self.size, (batch,), generator=generator, device=device)
+        return torch.randperm(self.size, generator=generator, device=device)[:batch]
+
+    def check(self, batch: int) -> None:
+        """Refuse a batch that the pool cannot fill."""
+        if not self.replacement and batch > self.size:
+            raise ValueError(f"batch must be at most the pool's size of {self.size} tasks, since they are drawn "
+                             f"without replacement; got {batch}")
+
+
+@dataclass(frozen=True)
+class LinearPrompts:
+    r"""Linear regression in a prompt.
+
+    .. math:: y_i = \langle\beta, x_i\rangle + \varepsilon_i, \qquad x_i \sim N(0, \Lambda), \quad
+              \beta \sim N(0, \Lambda_\beta), \quad \varepsilon_i \sim N(0, \sigma_y^2)
+
+    covariance, task_covariance: :math:`\Lambda` and :math:`\Lambda_\beta`, identities if None; d numbers are a
+    diagonal, d rows a matrix (an array or tensor will do). pool: a finite pool of tasks, to which the task covariance
+    is applied.
+
+    Raises ValueError if n, d or queries are below 1, the noise is negative, or a covariance is not symmetric and
+    positive semi-definite of size d.
+    Source: Garg et al. (2022), Section 3; Zhang, Frei and Bartlett (2024), Section 2.
+    """
+
+    n: int = 10  # examples of a prompt
+    d: int = 5  # dimension
+    noise: float = 0.0  # sigma_y
+    covariance: tuple | np.ndarray | Tensor | None = None
+    pool: TaskPool | None = None
+    queries: int = 1  # queries on one context
+    task_covariance: tuple | np.ndarray | Tensor | None = None
+
+    def __post_init__(self):
+        check_prompt(self.n, self.d, self.queries)
+        check_noise(self.noise)
+        for name in ("covariance", "task_covariance"):
+            object.__setattr__(self, name, as_covariance(name, getattr(self, name), self.d))
+
+    def draw(self, batch: int, seed: int | tuple[int, ...], step: int = 0, device="cpu",
+             dtype: torch.dtype = torch.float64) -> Prompts:
+        """One batch of prompts, a pure function of (seed, step) on each kind of device.
+
+        A tuple of seeds gives one leading axis. Inputs, tasks and noise are drawn one by one, so the inputs stay when
+        noise or pool change.
+        """
+        if batch < 1:
+            raise ValueError(f"batch must be at least 1, the prompts of a batch; got {batch}")
+
+        def normal(what: str, *shape: int) -> Tensor:
+            return rng.normal((batch, *shape), seed, f"prompts {what}, step {step}", device, dtype)
+
+        x = coloured(normal("inputs", self.n + self.queries, self.d), self.covariance)
+        task = coloured(self._tasks(batch, seed, step, device, dtype, normal), self.task_covariance)
+        clean = torch.einsum("...nd,...d->...n", x, task)
+        y = clean + self.noise * normal("noise", self.n + self.queries) if self.noise else clean
+        n = self.n
+        return Prompts(Context(x[..., :n, :], y[..., :n]), x[..., n:, :], clean[..., n:], task, y[..., n:])
+
+    def _tasks(self, batch: int, seed, step: int, device, dtype, normal) -> Tensor:
+        """Fresh tasks, or tasks from the pool."""
+        if self.pool is None:
+            return normal("tasks", self.d)
+        tasks, role = self.pool.tasks(self.d, device, dtype), f"prompts tasks, step {step}"
+        if isinstance(self.pool.seed, tuple):
+            if not isinstance(seed, tuple) or len(seed) != len(self.pool.seed):
+                raise ValueError(f"seed must be a tuple of {len(self.pool.seed)} seeds, as the pool's; got {seed}")
+            chosen = zip(tasks, seed, strict=True)
+            return torch.stack([own[self.pool.choose(batch, one, role, device)] for own, one in chosen])
+        return rng.over_seeds(lambda one: tasks[self.pool.choose(batch, one, role, device)], seed)
+
+
+def check_prompt(n: int, d: int, queries: int = 1) -> None:
+    """Refuse a prompt without examples, coordinates or queries."""
+    for name, value, what in (("n", n, "examples of a prompt"), ("d", d, "coordinates of an input"),
+                              ("queries", queries, "queries on one context")):
+        if value < 1:
+            raise ValueError(f"{name} must be at least 1, the {what}; got {value}")
+
+
+def check_noise(noise: float) -> None:
+    """Refuse what is no standard deviation."""
+    if not (math.isfinite(noise) and noise >= 0):
+        raise ValueError(f"noise must be finite and not negative, the standard deviation sigma_y; got {noise}")
+
+
+def as_covariance(name: str, given, d: int) -> tuple | None:
+    """A covariance as plain numbers: d of them (a diagonal), or d rows; None stays None.
+
+    Raises ValueError if it is of another size, not symmetric, or not positive semi-definite.
+    """
+    if given is None:
+        return None
+    matrix = torch.as_tensor(given, dtype=torch.float64).detach().cpu()
+    if matrix.shape not in ((d,), (d, d)):
+        raise ValueError(f"{name} must hold d = {d} numbers or d rows of them; got shape {tuple(matrix.shape)}")
+    full = torch.diag(matrix) if matrix.ndim == 1 else matrix
+    if not bool(full.isfinite().all()) or not torch.allclose(full, full.T, rtol=1e-10, atol=1e-12):
+        raise ValueError(f"{name} must be finite and symmetric; it differs from its transpose by up to "
+                         f"{float((full - full.T).abs().max()):.3g}")
+    lowest, highest = (float(value) for value in torch.linalg.eigvalsh(full)[[0, -1]])
+    if lowest < -1e-10 * max(abs(highest), abs(lowest)):
+        raise ValueError(f"{name} must be positive semi-definite; its smallest eigenvalue is {lowest:.3g}")
+    return tuple(tuple(row) if isinstance(row, list) else row for row in matrix.tolist())
+
+
+def coloured(white: Float[Tensor, "*E d"], covariance: tuple | None) -> Float[Tensor, "*E d"]:
+    r""":math:`\Lambda^{1/2} z` for standard normal z: numbers with this covariance."""
+    if covariance is None:
+        return white
+    root = _root(covariance, str(white.device), white.dtype)
+    return white * root if root.ndim == 1 else torch.einsum("...d,cd->...c", white, root)
+
+
+# A training loop draws the next batch at every step: what stays the same is made once and waits on its device.
+@lru_cache(maxsize=8)
+def _tasks(pool: TaskPool, d: int, device: str, dtype: torch.dtype, fresh: str | None) -> Tensor:
+    """The tasks of a pool; `fresh` is FLBOOK_SEED, on which they depend."""
+    return rng.normal((pool.size, d), pool.seed, "pool of tasks").to(device, dtype)
+
+
+@lru_cache(maxsize=8)
+def _root(covariance: tuple, device: str, dtype: torch.dtype) -> Tensor:
+    """The symmetric root, in float64 on the CPU, so that a nearly singular matrix has the same one everywhere."""
+    matrix = torch.tensor(covariance, dtype=torch.float64)
+    if matrix.ndim == 1:
+        return matrix.clamp(min=0).sqrt().to(device, dtype)
+    values, vectors = torch.linalg.eigh(matrix)
+    return ((vectors * values.clamp(min=0).sqrt()) @ vectors.T).to(device, dtype)
