@@ -1,0 +1,123 @@
+"""Single-index prompts: every prompt bends its inputs along a direction of its own, all directions in one subspace."""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from flbook import hermite, rng
+from flbook.shapes import Context
+
+LAWS = ("signs", "normal")
+
+
+class IndexPrompts(NamedTuple):
+    """A batch of `SingleIndexPrompts`. What a predictor may see comes first, the hidden truth after."""
+
+    context: Context  # the labelled examples, x (*E n d) and y (*E n), noise included
+    query: Float[Tensor, "*E q d"]
+    target: Float[Tensor, "*E q"]  # the link at the queries, without noise
+    task: Float[Tensor, "*E d"]  # the direction beta, a unit vector
+    observed: Float[Tensor, "*E q"]  # labels of the queries, noise included
+    coefficients: Float[Tensor, "*E k"]  # of each prompt's link, in normalised Hermite polynomials
+
+
+@dataclass(frozen=True)
+class SingleIndexPrompts:
+    r"""A nonlinear function of one direction, another one in every prompt.
+
+    .. math:: y_i = \sigma_*(\langle x_i, \beta\rangle) + \varepsilon_i, \qquad x_i \sim N(0, I_d), \quad
+              \beta \sim \mathrm{Unif}\{\beta \in S : \|\beta\| = 1\}, \quad
+              \sigma_*(z) = \sum_k (c_k + s_k u_k)\,h_k(z)
+
+    with normalised Hermite polynomials :math:`h_k`, and :math:`u_k \sim \mathrm{Unif}[-1, 1]` drawn once a prompt. S is
+    spanned by the first r coordinate axes, which loses nothing where everything else is rotation invariant.
+
+    link: the coefficients :math:`c_0, c_1, \dots`; the sum of their squares is the mean square of a fixed link.
+    spread: the widths :math:`s_0, s_1, \dots`; a missing one is 0. law: the noise is plus or minus `noise` at equal
+    odds ("signs", as in the source) or normal with this standard deviation ("normal").
+
+    Raises ValueError if n, d, r or queries are below 1, r exceeds d, the noise is negative, or there is no link.
+    Source: Oko et al. (2024), Section 2.
+    """
+
+    n: int = 64  # examples of a prompt
+    d: int = 32  # dimension of an input
+    r: int = 2  # dimension of the subspace S
+    link: tuple[float, ...] = (0.0, 0.0, 1.0)
+    spread: tuple[float, ...] = ()
+    noise: float = 0.0  # tau, or the standard deviation
+    law: str = "signs"
+    queries: int = 1  # queries on one context
+
+    def __post_init__(self):
+        for name, what in (("n", "examples of a prompt"), ("d", "coordinates of an input"),
+                           ("r", "dimensions of the subspace"), ("queries", "queries on one context")):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, the {what}; got {getattr(self, name)}")
+        if self.r > self.d:
+            raise ValueError(f"r must be at most d = {self.d}, since the subspace lies in the input space; got {self.r}")
+        if not (math.isfinite(self.noise) and self.noise >= 0):
+            raise ValueError(f"noise must be finite and not negative, a size of label noise; got {self.noise}")
+        if self.law not in LAWS:
+            raise ValueError(f"law must be one of {', '.join(LAWS)}; got {self.law!r}")
+        if not any((*self.link, *self.spread)):
+            raise ValueError(f"link must have a coefficient that is not 0, or spread one; got {self.link}")
+
+    @property
+    def degree(self) -> int:
+        """The highest degree that a link may have."""
+        return max(len(self.link), len(self.spread)) - 1
+
+    @property
+    def mean_square(self) -> float:
+        r"""The risk of predicting 0, :math:`E\,\sigma_*^2 = \sum_k c_k^2 + s_k^2/3`."""
+        return sum(c**2 for c in self.link) + sum(s**2 for s in self.spread) / 3
+
+    def draw(self, batch: int, seed: int | tuple[int, ...] = 0, step: int = 0, device="cpu",
+             dtype: torch.dtype = torch.float64) -> IndexPrompts:
+        """One batch of prompts, a pure function of (seed, step); a tuple of seeds gives one leading axis.
+
+        Directions, inputs, links and noise are drawn one by one, so inputs and directions stay when the others change.
+        """
+        if batch < 1:
+            raise ValueError(f"batch must be at least 1, the prompts of a batch; got {batch}")
+        role = f"single-index prompts {{}}, step {step}"
+
+        def drawn(how, what: str, *shape: int) -> Tensor:
+            def one_seed(one):
+                return how((batch, *shape), generator=rng.generator(one, role.format(what)), dtype=dtype)
+
+            return rng.over_seeds(one_seed, seed)
+
+        x = drawn(torch.randn, "inputs", self.n + self.queries, self.d)
+        inside = torch.nn.functional.normalize(drawn(torch.randn, "directions", self.r), dim=-1)
+        task = torch.nn.functional.pad(inside, (0, self.d - self.r))
+        coefficients = self._coefficients(drawn(torch.rand, "links", self.degree + 1))
+        clean = series(coefficients, torch.einsum("...nr,...r->...n", x[..., : self.r], inside))
+        y = clean
+        if self.noise:
+            noise = drawn(torch.randn, "noise", self.n + self.queries)
+            y = clean + self.noise * (noise.sign() if self.law == "signs" else noise)
+        x, clean, y, task, coefficients = (part.to(device) for part in (x, clean, y, task, coefficients))
+        n = self.n
+        return IndexPrompts(Context(x[..., :n, :], y[..., :n]), x[..., n:, :], clean[..., n:], task, y[..., n:],
+                            coefficients)
+
+    def _coefficients(self, uniform: Float[Tensor, "*E k"]) -> Float[Tensor, "*E k"]:
+        """The coefficients of each prompt's link, from uniform numbers between 0 and 1."""
+        fixed, spread = (uniform.new_tensor([*given, *[0.0] * (self.degree + 1 - len(given))])
+                         for given in (self.link, self.spread))
+        return fixed + spread * (2 * uniform - 1)
+
+
+def series(coefficients: Float[Tensor, "*E k"], z: Float[Tensor, "*E n"]) -> Float[Tensor, "*E n"]:
+    r"""The links :math:`\sum_k c_k h_k(z)`, one for each member of the ensemble."""
+    value = 0 * z
+    for k, c in enumerate(coefficients.unbind(-1)):
+        if bool(c.any()):
+            value = value + c[..., None] * hermite.polynomial(k, z)
+    return value
