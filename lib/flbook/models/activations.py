@@ -102,6 +102,22 @@ class Tanh:
 
 
 @dataclass(frozen=True)
+class CentredSigmoid:
+    r""":math:`\sigma(z) = \frac{1}{1 + e^{-z}} - \frac12 = \frac12\tanh\frac z2`: the sigmoid without its mean; odd.
+
+    Without the 1/2 every neuron would carry the same constant, and the covariance of features would be nearly rank one.
+    """
+
+    def __call__(self, z: Tensor) -> Tensor:
+        """The value."""
+        return torch.tanh(z / 2) / 2
+
+    def slope(self, z: Tensor) -> Tensor:
+        """The derivative."""
+        return (1 - torch.tanh(z / 2).square()) / 4
+
+
+@dataclass(frozen=True)
 class GELU:
     r""":math:`\sigma(z) = z\,\Phi(z)`, a smooth ReLU; Phi is the normal distribution function (Hendrycks 2016)."""
 
@@ -133,6 +149,7 @@ leaky_relu = LeakyReLU
 smooth_leaky_relu = SmoothLeakyReLU
 softplus = Softplus()
 tanh = Tanh()
+centred_sigmoid = CentredSigmoid()
 gelu = GELU()
 erf = Erf()
 identity = LeakyReLU(1.0)
