@@ -98,7 +98,7 @@ def test_a_pool_is_drawn_anew_under_another_seed_of_the_run(monkeypatch):
         (lambda: LinearPrompts(d=2, covariance=(1.0, -0.5)), "covariance must be positive semi-definite; .* -0.5"),
         (lambda: LinearPrompts(d=2, covariance=((1.0, 2.0), (2.0, 1.0))), "smallest eigenvalue is -1"),
         (lambda: LinearPrompts(d=2, covariance=((1.0, 0.5), (0.0, 1.0))), "covariance must be finite and symmetric"),
-        (lambda: LinearPrompts(d=3, task_covariance=(1.0, 1.0)), "task_covariance must hold d = 3 numbers .* shape .2,."),
+        (lambda: LinearPrompts(d=3, task_covariance=(1.0, 1.0)), "task_covariance must hold d = 3 numbers"),
         (lambda: TaskPool(0), "size must be at least 1"),
         (lambda: LinearPrompts().draw(0, seed=0), "batch must be at least 1"),
         (lambda: LinearPrompts(pool=TaskPool(3, replacement=False)).draw(4, seed=0),
