@@ -75,3 +75,32 @@ def erf_risk(
     square = torch.einsum("...lk,...km,...lm->...l", weights, among, weights)
     own = arcsine(direction[None], direction[None])[0, 0]
     return square - 2 * torch.einsum("...lk,...k->...l", weights, with_target) + own
+
+
+def relu_tangent(bias: bool = True) -> Kernel:
+    r"""The tangent kernel of an infinitely wide ReLU network with two trained layers.
+
+    .. math:: k(u, u') = \langle u, u'\rangle\,\kappa_0(\cos) + \|u\|\|u'\|\,\kappa_1(\cos), \qquad
+              \kappa_0 = 1 - \tfrac{\phi}{\pi}, \quad
+              \kappa_1 = \tfrac1\pi\big(\sin\phi + (\pi - \phi)\cos\phi\big)
+
+    with the angle :math:`\phi` between u and u'. bias: :math:`u = (x, \sqrt d)/\sqrt{2d}`; otherwise
+    :math:`u = x/\sqrt d`, and the kernel is blind to odd harmonics of degree three and more.
+
+    Source: Cho and Saul (2009); Jacot et al. (2018).
+    """
+
+    def lift(x: Tensor) -> Tensor:
+        d = x.shape[-1]
+        return torch.cat([x, torch.full_like(x[..., :1], d**0.5)], -1) / (2 * d) ** 0.5 if bias else x / d**0.5
+
+    def kernel(x: Float[Tensor, "*#E n d"], other: Float[Tensor, "*#E p d"]) -> Float[Tensor, "*E n p"]:
+        u, v = lift(x), lift(other)
+        product = torch.einsum("...nd,...pd->...np", u, v)
+        length = u.norm(dim=-1)[..., :, None] * v.norm(dim=-1)[..., None, :]
+        cosine = (product / length).clamp(-1, 1)
+        angle = torch.acos(cosine)
+        once = 1 - angle / math.pi
+        return product * once + length * (torch.sin(angle) / math.pi + once * cosine)
+
+    return kernel

@@ -1,0 +1,108 @@
+r"""Mean-field Langevin dynamics where everything is Gaussian, and what finite numbers of neurons add.
+
+Linear neurons :math:`h(\theta, x) = \langle\theta, x\rangle`, squared loss with the factor 1/2, inputs of covariance
+diag(s) and a linear teacher. Then every distribution of neurons stays Gaussian with independent coordinates.
+
+Derived in the lecture mean_field_langevin.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+@dataclass(frozen=True)
+class LinearNeurons:
+    r"""The objective :math:`\frac12\sum_j s_j(m_j - \theta^*_j)^2 + \frac{\lambda'}2 E\|\theta\|^2 + \lambda\,\mathrm{Ent}`.
+
+    m is the mean of the neurons; the minimiser is Gaussian with mean :math:`s_j\theta^*_j/(s_j + \lambda')` and
+    variance :math:`\lambda/\lambda'` in every coordinate.
+    """
+
+    s: tuple[float, ...] = (4.0, 2.0, 1.0, 0.5, 0.0)  # variances of the inputs
+    teacher: tuple[float, ...] = (1.0, 1.0, 1.0, 1.0, 1.0)
+    lam: float = 0.2  # temperature
+    decay: float = 0.5  # lambda'
+
+    @property
+    def rates(self) -> NDArray[np.floating]:
+        """The rate s + lambda' at which each coordinate of the mean relaxes."""
+        return np.array(self.s) + self.decay
+
+    @property
+    def mean_star(self) -> NDArray[np.floating]:
+        """Mean of the minimiser."""
+        return np.array(self.s) * np.array(self.teacher) / self.rates
+
+    @property
+    def log_sobolev(self) -> float:
+        """The log-Sobolev constant alpha of every proximal Gibbs distribution: Gaussians of variance lambda/lambda'."""
+        return self.decay / self.lam
+
+    def moments(self, t: float | NDArray, mean: tuple[float, ...], variance: float) -> tuple[NDArray, NDArray]:
+        """Mean and variance of every coordinate at time t, shape ``(*t, p)``, from a Gaussian start."""
+        time = np.asarray(t, float)[..., None]
+        final = self.lam / self.decay
+        m = self.mean_star + (np.asarray(mean) - self.mean_star) * np.exp(-self.rates * time)
+        return m, final + (variance - final) * np.exp(-2 * self.decay * time) * np.ones_like(m)
+
+    def gap(self, t: float | NDArray, mean: tuple[float, ...], variance: float) -> NDArray[np.floating] | np.floating:
+        """The objective at time t above its minimum."""
+        m, c = self.moments(t, mean, variance)
+        return (self.rates / 2 * (m - self.mean_star) ** 2 + self._spread(c)).sum(-1)
+
+    def certificate(self, t: float | NDArray, mean: tuple[float, ...], variance: float) -> NDArray[np.floating] | np.floating:
+        """lambda KL(mu | p_mu) at time t, which bounds the gap from above and needs no minimiser."""
+        m, c = self.moments(t, mean, variance)
+        return (self.rates**2 / (2 * self.decay) * (m - self.mean_star) ** 2 + self._spread(c)).sum(-1)
+
+    def _spread(self, c: NDArray) -> NDArray:
+        """lambda KL of a centred Gaussian of variance c from one of variance lambda/lambda'."""
+        ratio = c * self.decay / self.lam
+        return self.lam / 2 * (ratio - 1 - np.log(ratio))
+
+    def particle_covariance(self, width: int) -> NDArray[np.floating]:
+        """Covariance of N interacting neurons at rest, one matrix a coordinate, shape ``(p, N, N)``.
+
+        Their drift is linear and symmetric, decay I + s/N 1 1^T, so the covariance is lambda times its inverse.
+        """
+        together = np.ones((width, width)) / width
+        return self.lam * np.linalg.inv(self.decay * np.eye(width) + np.array(self.s)[:, None, None] * together)
+
+    def particle_energy(self, covariance: NDArray) -> float:
+        """E F(mu_N) of N neurons with the mean of the minimiser and this covariance."""
+        of_mean, of_one = covariance.mean((-2, -1)), np.diagonal(covariance, axis1=-2, axis2=-1).mean(-1)
+        s, off = np.array(self.s), self.mean_star - np.array(self.teacher)
+        return float((s / 2 * (off**2 + of_mean) + self.decay / 2 * (self.mean_star**2 + of_one)).sum())
+
+    def energy(self) -> float:
+        """F of the minimiser, infinitely many neurons."""
+        s, off = np.array(self.s), self.mean_star - np.array(self.teacher)
+        return float((s / 2 * off**2 + self.decay / 2 * (self.mean_star**2 + self.lam / self.decay)).sum())
+
+    def risk_excess(self) -> float:
+        """N times the mean excess of the risk of N neurons at rest: (lambda/2) sum s/(s + lambda')."""
+        return float(self.lam / 2 * (np.array(self.s) / self.rates).sum())
+
+
+def holley_stroock(oscillation: ArrayLike, lam: ArrayLike, decay: float) -> NDArray[np.floating] | np.floating:
+    r"""A lower bound on the log-Sobolev constant, :math:`\alpha \ge (\lambda'/\lambda)\,e^{-B/\lambda}`.
+
+    For a Gibbs distribution whose potential is :math:`\frac{\lambda'}2\theta^2` plus a part that varies by B at most.
+
+    Source: Holley and Stroock (1987).
+    """
+    return decay / np.asarray(lam) * np.exp(-np.asarray(oscillation) / np.asarray(lam))
+
+
+def chaos_constant(covariance: NDArray, lam: float) -> tuple[float, float]:
+    r"""N times :math:`E\frac1{2n}\|f_N - f_*\|^2` to leading order: of interacting neurons at rest, of independent ones.
+
+    .. math:: \frac1{2n}\mathrm{tr}\Big[\Big(I + \frac{K}{\lambda n}\Big)^{-1}K\Big], \qquad \frac1{2n}\mathrm{tr}\,K
+
+    covariance: K, of the neurons' outputs on the n samples under the minimiser.
+    """
+    n = len(covariance)
+    held = np.linalg.solve(np.eye(n) + covariance / (lam * n), covariance)
+    return float(np.trace(held) / (2 * n)), float(np.trace(covariance) / (2 * n))
