@@ -46,7 +46,8 @@ def test_the_sandwich_holds_with_its_exact_slack(tanh):
     distance = ((tanh.outputs(mu) - tanh.outputs(end)) ** 2).mean(-1) / 2
     np.testing.assert_allclose(gap, tanh.lam * kullback(mu, end) + distance, rtol=1e-10)
     gibbs = tanh.gibbs(mu)
-    np.testing.assert_allclose(tanh.lam * kullback(mu, gibbs), gap + distance + tanh.lam * kullback(end, gibbs), rtol=1e-10)
+    above = gap + distance + tanh.lam * kullback(end, gibbs)
+    np.testing.assert_allclose(tanh.lam * kullback(mu, gibbs), above, rtol=1e-10)
 
 
 def test_linear_neurons_stay_gaussian():

@@ -78,7 +78,9 @@ class GridFlow:
         bands = np.stack([upper.ravel(), middle.ravel(), lower.ravel()])
         return solve_banded((1, 1), bands, mu.ravel(), check_finite=False).reshape(members, size)
 
-    def flow(self, mu: Float[ndarray, "E grid"], times: Float[ndarray, " time"], dt: float) -> Float[ndarray, "time E g"]:
+    def flow(
+        self, mu: Float[ndarray, "E grid"], times: Float[ndarray, " time"], dt: float
+    ) -> Float[ndarray, "time E grid"]:
         """The distributions at the given times, whole multiples of dt."""
         path, done = [], 0
         for steps in np.rint(np.asarray(times) / dt).astype(int):
@@ -89,7 +91,7 @@ class GridFlow:
         return np.stack(path)
 
     def equilibrium(self, tol: float = 1e-13, damping: float = 0.05, limit: int = 5000) -> Float[ndarray, "E grid"]:
-        """The minimiser: the fixed point mu = p_mu. Raises RuntimeError if `limit` damped iterations do not reach it."""
+        """The minimiser, the fixed point mu = p_mu. Raises RuntimeError if `limit` damped iterations miss it."""
         mu = self.normal(0.0, 1.0)
         for _ in range(limit):
             change = self.gibbs(mu) - mu
@@ -103,8 +105,9 @@ class GridFlow:
     ) -> tuple[Float[ndarray, " E"], Float[ndarray, "E grid"]]:
         r"""The slowest rate at which the objective falls near its minimum, and the perturbation that falls so.
 
-        The linearised flow is :math:`\partial_t\delta = -A B\delta` with :math:`A = -\partial_\theta\mu_*\partial_\theta`
-        and :math:`B = \lambda/\mu_* + HH^\top/n`; the objective, quadratic there, falls at twice its slowest rate.
+        The linearised flow is :math:`\partial_t\delta = -A B\delta`, with
+        :math:`A = -\partial_\theta\mu_*\partial_\theta` and :math:`B = \lambda/\mu_* + HH^\top/n`; the objective is
+        quadratic there and falls at twice its slowest rate.
         frozen: neurons that feel the final potential from the start, :math:`B = \lambda/\mu_*`: linear Langevin
         dynamics, whose rate is :math:`2\lambda` times the spectral gap of :math:`\mu_*`.
         """

@@ -14,9 +14,11 @@ from numpy.typing import ArrayLike, NDArray
 
 @dataclass(frozen=True)
 class LinearNeurons:
-    r"""The objective :math:`\frac12\sum_j s_j(m_j - \theta^*_j)^2 + \frac{\lambda'}2 E\|\theta\|^2 + \lambda\,\mathrm{Ent}`.
+    r"""The objective, with the mean m of the neurons and the teacher :math:`\theta^*`,
 
-    m is the mean of the neurons; the minimiser is Gaussian with mean :math:`s_j\theta^*_j/(s_j + \lambda')` and
+    .. math:: \tfrac12\sum_j s_j(m_j - \theta^*_j)^2 + \tfrac{\lambda'}2 E\|\theta\|^2 + \lambda\,\mathrm{Ent} .
+
+    The minimiser is Gaussian with mean :math:`s_j\theta^*_j/(s_j + \lambda')` and
     variance :math:`\lambda/\lambda'` in every coordinate.
     """
 
@@ -52,7 +54,9 @@ class LinearNeurons:
         m, c = self.moments(t, mean, variance)
         return (self.rates / 2 * (m - self.mean_star) ** 2 + self._spread(c)).sum(-1)
 
-    def certificate(self, t: float | NDArray, mean: tuple[float, ...], variance: float) -> NDArray[np.floating] | np.floating:
+    def certificate(
+        self, t: float | NDArray, mean: tuple[float, ...], variance: float
+    ) -> NDArray[np.floating] | np.floating:
         """lambda KL(mu | p_mu) at time t, which bounds the gap from above and needs no minimiser."""
         m, c = self.moments(t, mean, variance)
         return (self.rates**2 / (2 * self.decay) * (m - self.mean_star) ** 2 + self._spread(c)).sum(-1)
@@ -86,7 +90,9 @@ class LinearNeurons:
         return float(self.lam / 2 * (np.array(self.s) / self.rates).sum())
 
 
-def holley_stroock(oscillation: ArrayLike, lam: ArrayLike, decay: float) -> NDArray[np.floating] | np.floating:
+def holley_stroock(
+    oscillation: ArrayLike, lam: ArrayLike, decay: float
+) -> NDArray[np.floating] | np.floating:
     r"""A lower bound on the log-Sobolev constant, :math:`\alpha \ge (\lambda'/\lambda)\,e^{-B/\lambda}`.
 
     For a Gibbs distribution whose potential is :math:`\frac{\lambda'}2\theta^2` plus a part that varies by B at most.
@@ -97,7 +103,7 @@ def holley_stroock(oscillation: ArrayLike, lam: ArrayLike, decay: float) -> NDAr
 
 
 def chaos_constant(covariance: NDArray, lam: float) -> tuple[float, float]:
-    r"""N times :math:`E\frac1{2n}\|f_N - f_*\|^2` to leading order: of interacting neurons at rest, of independent ones.
+    r"""N times :math:`E\frac1{2n}\|f_N - f_*\|^2` to leading order, of interacting and of independent neurons.
 
     .. math:: \frac1{2n}\mathrm{tr}\Big[\Big(I + \frac{K}{\lambda n}\Big)^{-1}K\Big], \qquad \frac1{2n}\mathrm{tr}\,K
 

@@ -21,9 +21,10 @@ def test_a_labelled_dataset_and_its_cells_do_not_see_each_other():
 
 
 def test_the_deviation_is_of_order_one_over_n():
-    late = lecture.measure(replace(TINY, lam=(0.3,), width=(64,), neurons=256, time=12.0)).deviation.sel(time=slice(4, None))
-    predicted = lecture.constants(replace(TINY, lam=(0.3,))).interacting
-    assert 0.4 < late.mean() / float(predicted) < 2.5
+    setting = replace(TINY, lam=(0.3,), width=(8,), neurons=256, time=16.0)
+    late = lecture.measure(setting).deviation.sel(time=slice(10, None))
+    predicted = lecture.constants(setting).interacting.item()
+    assert 0.4 < late.mean() / predicted < 2.5
 
 
 def test_bounds_hold_and_the_sandwich_closes():

@@ -166,7 +166,7 @@ def particles(setting: Setting, width: int, device: str = "cpu") -> xr.DataArray
 
 
 def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """N times the squared deviation of the particles' outputs from the density's; dimensions (lam, width, seed, time)."""
+    """N times the squared deviation of particles from the density, in outputs; dimensions (lam, width, seed, time)."""
     flow = grid(setting)
     path = flow.flow(flow.normal(setting.mean, setting.spread**2), setting.times, setting.dt)
     expected = xr.DataArray(flow.outputs(path), dims=("time", "lam", "sample"))
