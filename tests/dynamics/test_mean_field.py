@@ -128,3 +128,13 @@ def test_modified_acts_only_where_the_loss_has_stalled():
 def test_bad_sizes_are_refused():
     with pytest.raises(ValueError, match="m, k and d must be at least 1"):
         mean_field.draw(0, 2, 2, 0)
+
+
+def test_joint_dynamics_with_many_turns_is_the_static_one():
+    particles, population = problem(m=40, n=80, seeds=(0,))
+    particles = particles.whitened(population.x)
+    gamma = mean_field.best_attention(particles, population)
+    losses = [descend(particles, population, 1e-4, 4, gamma=gamma, turns=turns)[1] for turns in (0, 10, 3000)]
+    static = descend(particles, population, 1e-4, 4)[1]
+    stale, few, many = ((loss - static).abs().max() for loss in losses)
+    assert many < 0.01 * stale and few < stale

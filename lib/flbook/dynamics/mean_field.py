@@ -161,12 +161,37 @@ def attention_velocity(
     x, f = population
     neurons = particles.neurons(x)
     h = torch.einsum("...nm,...mk->...nk", neurons, particles.a) / particles.a.shape[-2]
+    field, turn, value = _attention_fields(h, f, gamma)
+    return pushed(particles, x, neurons, field), turn, value
+
+
+def joint_velocity(
+    particles: Particles, gamma: Float[Tensor, "*E k k"], population: Population, turns: int
+) -> tuple[Particles, Float[Tensor, "*E k k"], Float[Tensor, "*E"]]:
+    r"""Attention first: Gamma after some gradient steps at fixed features, then the particles' velocity, and the loss.
+
+    A step in Gamma has the size :math:`1/(\|\Sigma_{f\mu}\|^2\|\Sigma_{\mu\mu}\|)` (Frobenius), below the inverse of
+    the fastest rate at which Gamma converges (Lemma 3.1), so it is stable however small the features are.
+    """
+    x, f = population
+    neurons = particles.neurons(x)
+    h = torch.einsum("...nm,...mk->...nk", neurons, particles.a) / particles.a.shape[-2]
+    fh, hh = second_moment(f, h), second_moment(h, h)
+    fastest = (fh.square().sum((-2, -1)) * torch.linalg.matrix_norm(hh))[..., None, None]
+    for _ in range(turns):
+        gamma = gamma + fh.mT @ (fh - fh @ gamma @ hh) / fastest
+    field, _, value = _attention_fields(h, f, gamma)
+    return pushed(particles, x, neurons, field), gamma, value
+
+
+def _attention_fields(h: Tensor, f: Tensor, gamma: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Minus the gradients of L(mu, Gamma) in the features and in Gamma, and the loss."""
     fh = second_moment(f, h)
     left = f - torch.einsum("...qk,...kl,...nl->...nq", fh, gamma, h)
     lh = second_moment(left, h)
     field = torch.einsum("...kl,...ql,...nq->...nk", gamma, lh, f)  # h as key and value
     field = field + torch.einsum("...lk,...ql,...nq->...nk", gamma, fh, left)  # h as query
-    return pushed(particles, x, neurons, field), fh.mT @ lh, left.square().sum(-1).mean(-1) / 2
+    return field, fh.mT @ lh, left.square().sum(-1).mean(-1) / 2
 
 
 def best_attention(particles: Particles, population: Population) -> Float[Tensor, "*E k k"]:

@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from flbook import rng
-from flbook.dynamics.mean_field import Particles, Population, attention_velocity, draw, velocity
+from flbook.dynamics.mean_field import Particles, Population, draw, joint_velocity, velocity
 
 
 def birth_death(
@@ -86,13 +86,14 @@ def descend(
     steps: int,
     modified: Modified | None = None,
     gamma: Float[Tensor, "*E k k"] | None = None,
-    gamma_lr: float | Tensor = 1.0,
+    turns: int = 10,
     watch: Callable[[int, Particles], None] | None = None,
 ) -> tuple[Particles, Float[Tensor, "*E t"]]:
-    """Train: the static dynamics; with `gamma` the joint one (its own step size); with `modified` Algorithm 1.
+    """Train: the static dynamics; the joint one if `gamma` is given; with `modified` Algorithm 1.
 
-    `population` may be a function of the step, for fresh prompts at every step. `watch(step, particles)` is called
-    before every step. Returns the particles and the loss before every step.
+    `population` may be a function of the step, for fresh prompts at every step. In the joint dynamics attention takes
+    `turns` steps for each one of the particles. `watch(step, particles)` is called before every step. Returns the
+    particles and the loss before every step.
     """
     losses, last = [], None
     for t in range(steps):
@@ -102,8 +103,7 @@ def descend(
         if gamma is None:
             move, now = velocity(particles, batch)
         else:
-            move, turn, now = attention_velocity(particles, gamma, batch)
-            gamma = gamma + (gamma_lr[..., None, None] if isinstance(gamma_lr, Tensor) else gamma_lr) * turn
+            move, gamma, now = joint_velocity(particles, gamma, batch, turns)
         losses.append(now)
         particles = particles.moved(move, lr)
         if modified is not None and t % modified.every == 0:

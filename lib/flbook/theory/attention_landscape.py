@@ -1,18 +1,20 @@
 r"""The landscape that features see below an attention layer at its optimum: slopes, rungs, the band, curvature.
 
-With :math:`f = G h_\mu + \zeta` the regression of the true features on the learned ones, :math:`S = E\zeta\zeta^\top` and
-:math:`L = \frac12\mathrm{tr}S`. Towards a rotated teacher, :math:`\mu_s = (1-s)\mu + sR_\sharp\mu^\circ`,
+With :math:`f = G h_\mu + \zeta` the regression of the true features on the learned ones,
+:math:`S = E\zeta\zeta^\top` and :math:`L = \frac12\mathrm{tr}S`. Towards a rotated teacher, :math:`\mu_s = (1-s)\mu + sR_\sharp\mu^\circ`,
 
 .. math:: \frac{dL}{ds}\Big|_0 = -\mathrm{tr}(RSG), \qquad \min_{\|R\|\le1} = -\|SG\|_*, \qquad
           \frac{d^2L}{ds^2}\Big|_0 = -\mathrm{tr}(S R^\top\Sigma_{\mu\mu}^{-1} R S) \text{ where } SG = 0, GRS = 0 .
 
 Leading axes of every array are an ensemble. numpy only.
-Sources: Kim and Suzuki (2024), Lemma 3.1, Theorem 3.3, Proposition 3.4, appendix C.4; the exact forms are derived in the
-lecture.
+Sources: Kim and Suzuki (2024), Lemma 3.1, Theorem 3.3, Proposition 3.4, appendix C.4; the exact forms are derived in
+the lecture.
 """
 
 import numpy as np
 from numpy import ndarray
+
+Number = float | np.floating | ndarray
 
 
 def ladder(k: int) -> ndarray:
@@ -22,7 +24,7 @@ def ladder(k: int) -> ndarray:
     return np.arange(k + 1) / (2 * k)
 
 
-def steepest_slope(S: ndarray, G: ndarray) -> ndarray:
+def steepest_slope(S: ndarray, G: ndarray) -> Number:
     """The derivative of L towards the best rotation of the teacher: minus the nuclear norm of S G."""
     return -np.linalg.svd(S @ G, compute_uv=False).sum(-1)
 
@@ -33,16 +35,16 @@ def best_rotation(S: ndarray, G: ndarray) -> ndarray:
     return np.swapaxes(u @ vt, -1, -2)
 
 
-def band_slope(loss: ndarray, r: float, bound: ndarray | float) -> ndarray:
+def band_slope(loss: Number, r: float, bound: Number) -> Number:
     """Proposition 3.4: the slope is at most -(4/bound) L (r/2 - L).
 
-    `r` is the least eigenvalue of the teacher's covariance; `bound` is the paper's R_1^2, or, sharper, the spectral norm
-    of the cross-covariance of true and learned features.
+    `r` is the least eigenvalue of the teacher's covariance; `bound` is the paper's R_1^2, or, sharper, the spectral
+    norm of the cross-covariance of true and learned features.
     """
     return -4 / bound * loss * (r / 2 - loss)
 
 
-def arch_slope(loss: ndarray, k: int, bound: ndarray | float) -> ndarray:
+def arch_slope(loss: Number, k: int, bound: Number) -> Number:
     """Between two rungs: the slope is at most -(4/bound) (L - j/2k) ((j+1)/2k - L), for a teacher of covariance I/k."""
     below = np.clip(np.floor(2 * k * np.asarray(loss) + 1e-9), 0, k - 1) / (2 * k)
     return -4 / bound * (loss - below) * (below + 1 / (2 * k) - loss)
@@ -54,13 +56,13 @@ def critical_rotation(G: ndarray) -> ndarray:
     return np.swapaxes(u @ vt, -1, -2)
 
 
-def curvature(S: ndarray, R: ndarray, covariance: ndarray) -> ndarray:
+def curvature(S: ndarray, R: ndarray, covariance: ndarray) -> Number:
     """The second derivative towards the teacher turned by R, at a critical point with G R S = 0."""
     moved = R @ S
     return -np.einsum("...ij,...ij->...", moved, np.linalg.solve(covariance, moved))
 
 
-def curvature_bound(loss: ndarray, k: int, bound: ndarray | float) -> ndarray:
+def curvature_bound(loss: Number, k: int, bound: Number) -> Number:
     """Theorem 3.3 (ii): the second derivative is at most -4 L^2/(k bound); `bound` is R_1^2 or the norm of Sigma."""
     return -4 * loss**2 / (k * bound)
 
@@ -71,7 +73,7 @@ def attention_rates(cross: ndarray, covariance: ndarray) -> ndarray:
     return pull[..., :, None] * np.linalg.eigvalsh(covariance)[..., None, :]
 
 
-def prompt_excess(f: ndarray, h: ndarray, gamma: ndarray) -> ndarray:
+def prompt_excess(f: ndarray, h: ndarray, gamma: ndarray) -> Number:
     """n (L^n - L): what a prompt of n examples adds to the loss, times n, exactly; arrays (..., points, features)."""
     points = h.shape[-2]
     sigma = np.swapaxes(h, -1, -2) @ h / points

@@ -42,7 +42,7 @@ class Setting:
     nudge: float = 1e-3  # size of the normal numbers that are added to every parameter of a saddle
     lr: float = 0.125
     steps: int = 300
-    every: int = 10  # steps between two records
+    every: int = 3  # steps between two records
 
     @classmethod
     def book(cls) -> "Setting":
@@ -51,8 +51,8 @@ class Setting:
 
     @classmethod
     def paper(cls) -> "Setting":
-        """The paper's 500 neurons and 1000 points; what one core does in minutes."""
-        return cls(m=500, pairs=500)
+        """The paper's 500 neurons and 1000 points, and a teacher of 100; what one core does in minutes."""
+        return cls(m=500, pairs=500, teacher=100, lr=0.06, every=10)
 
     def thinned(self, **fields) -> "Setting":
         """The same setting with some fields changed."""
@@ -134,7 +134,7 @@ def escape_rate(setting: Setting, missing: int, particles: Particles, population
     r"""|least eigenvalue| of the Hessian at a saddle of rung j, in closed form; shape (seed,).
 
     Only the last j features can gain, by what their neurons' moves add along :math:`\zeta`. The second variation is
-    :math:`-\sum_p c_p^\top\Sigma_{BB}^{-1}c_p` with :math:`c_{lp} = E\,\delta h_l\,\zeta_p`, a linear function of the velocity.
+    :math:`-\sum_p c_p^\top\Sigma_{BB}^{-1}c_p` with :math:`c_{lp} = E\,\delta h_l\,\zeta_p`, linear in the velocity.
     """
     x, f = population
     kept, m = setting.k - missing, setting.m
@@ -172,7 +172,7 @@ def fitted_rate(drop: np.ndarray, growth: float, window: tuple[float, float] = (
     """Growth of the distance a step, over `growth`, from the loss gained, which is its square."""
     inside = np.flatnonzero((drop > window[0]) & (drop < window[1]))
     if inside.size < 3:
-        raise ValueError(f"the loss gained has {inside.size} points between {window[0]:g} and {window[1]:g}; more steps")
+        raise ValueError(f"the loss gained has {inside.size} points between {window[0]} and {window[1]}: take more steps")
     inside = inside[inside < (np.argmax(drop > window[1]) or drop.size)]
     return np.expm1(np.polyfit(inside, np.log(drop[inside]), 1)[0] / 2) / growth
 
