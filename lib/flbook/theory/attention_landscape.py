@@ -1,7 +1,8 @@
 r"""The landscape that features see below an attention layer at its optimum: slopes, rungs, the band, curvature.
 
 With :math:`f = G h_\mu + \zeta` the regression of the true features on the learned ones,
-:math:`S = E\zeta\zeta^\top` and :math:`L = \frac12\mathrm{tr}S`. Towards a rotated teacher, :math:`\mu_s = (1-s)\mu + sR_\sharp\mu^\circ`,
+:math:`S = E\zeta\zeta^\top` and :math:`L = \frac12\mathrm{tr}S`.
+Towards a rotated teacher, :math:`\mu_s = (1-s)\mu + sR_\sharp\mu^\circ`,
 
 .. math:: \frac{dL}{ds}\Big|_0 = -\mathrm{tr}(RSG), \qquad \min_{\|R\|\le1} = -\|SG\|_*, \qquad
           \frac{d^2L}{ds^2}\Big|_0 = -\mathrm{tr}(S R^\top\Sigma_{\mu\mu}^{-1} R S) \text{ where } SG = 0, GRS = 0 .
