@@ -1,0 +1,90 @@
+"""One attention layer over word-label pairs, and a two-layer head that reads the attended label."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from flbook import rng
+from flbook.shapes import Context, signs
+
+
+class ConceptAttention(nn.Module):
+    r"""Attention scores words, values are labels, a ReLU head reads them.
+
+    .. math:: f(H) = r^\top \mathrm{ReLU}\Big(W_O \sum_\ell p_\ell\,y_\ell\Big), \qquad
+              p = \mathrm{softmax}_\ell\big(x_\ell^\top W_K^\top W_Q\,x_q\big), \qquad r_i = \pm\tfrac1m
+
+    Parameters: ``q`` and ``k`` of shape ``(*E, d, d)``, started at ``start`` times the identity plus entries
+    :math:`N(0, \mathrm{spread}^2/d)`; ``o`` of shape ``(*E, m, d)``, entries :math:`N(0, \mathrm{head}^2)`. With
+    ``mirrored=True`` the second half of the neurons reads labels reflected in the directions d_k of the first half, so
+    that the output changes its sign with the labels' contrast, exactly.
+
+    Source: Bu et al. (2024), equation for f as on the tutorial's slide.
+    """
+
+    def __init__(
+        self,
+        d: int,
+        m: int = 64,
+        start: float = 0.3,
+        spread: float = 0.0,
+        head: float = 0.1,
+        seed: int | tuple[int, ...] = 0,
+        mirrored: int | None = None,
+        dtype: torch.dtype = torch.float32,
+    ):
+        """`mirrored` is the number of concepts K, whose d_k are the axes K to 2K - 1; None leaves the head random."""
+        super().__init__()
+        if m < 2 or m % 2:
+            raise ValueError(f"m must be even and at least 2, half of the neurons of either sign; got {m}")
+        keys, queries = (start * torch.eye(d, dtype=torch.float64) + spread / d**0.5 * rng.normal((d, d), seed, role)
+                         for role in ("keys", "queries"))
+        output = head * rng.normal((m, d), seed, "head")
+        if mirrored is not None:
+            half = output[..., : m // 2, :]
+            other = half.clone()
+            other[..., mirrored : 2 * mirrored] *= -1
+            output = torch.cat([half, other], -2)
+        self.q, self.k, self.o = (nn.Parameter(part.to(dtype)) for part in (queries, keys, output))
+
+    def attention(self, context: Context, query: Float[Tensor, "*#E b 1 d"]) -> Float[Tensor, "*E b n"]:
+        """Weight of each example; the last ensemble axis of the prompts is their batch b."""
+        return attention(self.q, self.k, context, query)
+
+    def forward(self, context: Context, query: Float[Tensor, "*#E b 1 d"]) -> Float[Tensor, "*E b 1"]:
+        """The output for each prompt; its sign is the prediction."""
+        if query.shape[-1] != self.q.shape[-1]:
+            raise ValueError(f"words of shape {tuple(query.shape)} do not fit queries of shape {tuple(self.q.shape)}")
+        read = torch.einsum("...bn,...bni->...bi", self.attention(context, query), context.y)
+        return head(self.o, read)[..., None]
+
+
+def attention(q: Tensor, k: Tensor, context: Context, query: Tensor) -> Tensor:
+    """Softmax over the examples of the scores x_l^T W_K^T W_Q x_q, shape (*E, b, n)."""
+    u = torch.einsum("...hi,...bi->...bh", q, query[..., 0, :])
+    u = torch.einsum("...hi,...bh->...bi", k, u)
+    return torch.einsum("...bni,...bi->...bn", context.x, u).softmax(-1)
+
+
+def head(o: Tensor, read: Float[Tensor, "*E b d"]) -> Float[Tensor, "*E b"]:
+    """The ReLU head: its first half of neurons votes for +1, the second for -1."""
+    z = torch.einsum("...mi,...bi->...bm", o, read).relu()
+    return torch.einsum("...bm,m->...b", z, signs(z.shape[-1], z) / z.shape[-1])
+
+
+class PromptAverages(nn.Module):
+    r"""A linear classifier that sees no pairs: the query, the mean word and the mean label, each with its own weights.
+
+    .. math:: f(H) = \langle w_1, x_q\rangle + \langle w_2, \bar x\rangle + \langle w_3, \bar y\rangle
+
+    Parameter: ``w`` of shape ``(*E, 3, d)``, started at 0.
+    """
+
+    def __init__(self, d: int, members: tuple[int, ...] = (), dtype: torch.dtype = torch.float32):
+        super().__init__()
+        self.w = nn.Parameter(torch.zeros(*members, 3, d, dtype=dtype))
+
+    def forward(self, context: Context, query: Float[Tensor, "*#E b 1 d"]) -> Float[Tensor, "*E b 1"]:
+        """The output for each prompt."""
+        seen = torch.stack([query[..., 0, :], context.x.mean(-2), context.y.mean(-2)], -2)
+        return torch.einsum("...bci,...ci->...b", seen, self.w)[..., None]
