@@ -1,0 +1,91 @@
+"""One attention layer with a residual stream: a normalised task vector is added to the query word."""
+
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from flbook import rng
+
+
+def unit(z: Tensor) -> Tensor:
+    r"""Division by the length, :math:`z/\|z\|`."""
+    return z / z.norm(dim=-1, keepdim=True)
+
+
+def layer_norm(z: Tensor) -> Tensor:
+    r"""Standard layer normalisation without gain: mean 0 and variance 1 over coordinates, so length :math:`\sqrt d`."""
+    return torch.nn.functional.layer_norm(z, z.shape[-1:], eps=0.0)
+
+
+class TaskVectorAttention(nn.Module):
+    r"""Attention over all tokens before the query, added to the query as a vector of length one.
+
+    .. math:: h_0 = W_V \sum_{\ell < L} p_\ell\,T_\ell, \quad
+              p = \mathrm{softmax}_\ell\big(T_\ell^\top W_K^\top W_Q T_L\big), \qquad
+              h = \mathrm{LN}(h_0) + T_L, \qquad \mathrm{LN}(z) = z/\|z\|
+
+    and logits :math:`\tau\langle h, u\rangle` over a dictionary of answers u. Parameters ``q``, ``k``, ``v`` of shape
+    ``(*E, d, d)``: queries and keys start at ``start`` times the identity, values at :math:`N(0, \mathrm{spread}^2)`.
+
+    Source: Bu et al. (2025), Section 2, as reported; the factor of the logits is ours.
+    """
+
+    def __init__(
+        self,
+        d: int,
+        start: float = 0.3,
+        spread: float = 0.01,
+        seed: int | tuple[int, ...] = 0,
+        normalise: Callable[[Tensor], Tensor] = unit,
+        sharpness: float = 4.0,
+        dtype: torch.dtype = torch.float32,
+    ):
+        super().__init__()
+        values = spread * rng.normal((d, d), seed, "values")
+        same = start * torch.eye(d, dtype=torch.float64).expand_as(values)
+        self.q, self.k, self.v = (nn.Parameter(part.to(dtype).clone()) for part in (same, same, values))
+        self.normalise, self.sharpness = normalise, sharpness
+
+    def attention(self, tokens: Float[Tensor, "*#E b L d"], query: Float[Tensor, "*#E b d"]) -> Float[Tensor, "*E b L"]:
+        """Weight of each token."""
+        u = torch.einsum("...hi,...bi->...bh", self.q, query)
+        u = torch.einsum("...hi,...bh->...bi", self.k, u)
+        return torch.einsum("...bli,...bi->...bl", tokens, u).softmax(-1)
+
+    def task_vector(self, tokens: Float[Tensor, "*#E b L d"], query: Float[Tensor, "*#E b d"]) -> Tensor:
+        """What attention adds to the residual, LN(h_0), shape ``(*E, b, d)``."""
+        if tokens.shape[-1] != self.v.shape[-1]:
+            raise ValueError(f"tokens of shape {tuple(tokens.shape)} do not fit values of shape {tuple(self.v.shape)}")
+        read = torch.einsum("...bl,...bli->...bi", self.attention(tokens, query), tokens)
+        return self.normalise(torch.einsum("...ij,...bj->...bi", self.v, read))
+
+    def forward(
+        self, tokens: Float[Tensor, "*#E b L d"], query: Float[Tensor, "*#E b d"], answers: Float[Tensor, "A d"]
+    ) -> Float[Tensor, "*E b A"]:
+        """Logits of the answers."""
+        return read_out(self.task_vector(tokens, query) + query, answers, self.sharpness)
+
+
+class LinearRecall(nn.Module):
+    r"""A linear classifier: :math:`\langle w_u, x_q\rangle + \langle w'_u, \bar T\rangle` of the query and the mean token.
+
+    Parameter: ``w`` of shape ``(*E, 2, A, d)``, started at 0.
+    """
+
+    def __init__(self, d: int, answers: int, members: tuple[int, ...] = (), dtype: torch.dtype = torch.float32):
+        super().__init__()
+        self.w = nn.Parameter(torch.zeros(*members, 2, answers, d, dtype=dtype))
+
+    def forward(
+        self, tokens: Float[Tensor, "*#E b L d"], query: Float[Tensor, "*#E b d"], answers: Float[Tensor, "A d"]
+    ) -> Float[Tensor, "*E b A"]:
+        """Logits of the answers, whose vectors it does not look at."""
+        seen = torch.stack([query, tokens.mean(-2)], -2)
+        return torch.einsum("...bci,...cai->...ba", seen, self.w)
+
+
+def read_out(h: Float[Tensor, "*E b d"], answers: Float[Tensor, "A d"], sharpness: float = 4.0) -> Tensor:
+    """Logits of a dictionary, shape ``(*E, b, A)``: inner products, sharpened."""
+    return sharpness * torch.einsum("...bi,ai->...ba", h, answers.to(h))
