@@ -69,7 +69,7 @@ class TaskVectorAttention(nn.Module):
 
 
 class LinearRecall(nn.Module):
-    r"""A linear classifier: :math:`\langle w_u, x_q\rangle + \langle w'_u, \bar T\rangle` of the query and the mean token.
+    r"""A linear classifier: :math:`\langle w_u, x_q\rangle + \langle w'_u, \bar T\rangle` of query and mean token.
 
     Parameter: ``w`` of shape ``(*E, 2, A, d)``, started at 0.
     """

@@ -5,7 +5,8 @@ Claims (Bu et al. 2025): a layer trained on questions answers in-context prompts
 :math:`a_k` with the low-level :math:`b_k` and keeps an error.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -45,9 +46,9 @@ class Setting:
     start: float = 0.3  # queries and keys start at this multiple of the identity
     decay: float = 1e-3
     lr: float = 1.0
-    steps: int = 500
+    steps: int = 250
     batch: int = 64
-    points: int = 500  # prompts of a test
+    points: int = 300  # prompts of a test
 
     @classmethod
     def book(cls) -> "Setting":
@@ -57,7 +58,7 @@ class Setting:
     @classmethod
     def paper(cls) -> "Setting":
         """More concepts in a larger space, four noise levels."""
-        return cls(noise=(0.05, 0.1, 0.15, 0.2), concepts=16, d=64, common=24, points=1000, steps=1000)
+        return cls(noise=(0.05, 0.1, 0.15, 0.2), concepts=16, d=64, common=24, lr=2.0, steps=800)
 
     def data(self, noise: float) -> FactualRecall:
         """The data model at one noise level."""
@@ -129,7 +130,7 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
             asked = data.questions(setting.points, setting.seed, 2**30)
             shown = data.in_context(setting.points, 8, setting.seed, 2**30)
             vector = task_vector(task, params, shown)
-            found["error"] = _table(setting, noise, lambda prompts, task=task, params=params: task.predict(params, prompts))
+            found["error"] = _table(setting, noise, partial(task.predict, params))
             found["question_error"] = error(task.predict(params, asked), asked).cpu().numpy()
             for name, of in (("cos_task", data.tasks), ("cos_fact", data.facts)):
                 overlap = (vector * of.to(vector)[shown.task]).sum(-1)
@@ -143,7 +144,8 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
         values = np.stack([row[name] for row in rows])
         values = values.reshape(len(setting.noise), len(setting.training), *values.shape[1:])
         units = "fraction" if "error" in name else "1"
-        columns[name] = ((*dims, "signs", "examples")[: values.ndim], values, {"long_name": about[name], "units": units})
+        named = {"long_name": about[name], "units": units}
+        columns[name] = ((*dims, "signs", "examples")[: values.ndim], values, named)
     return xr.Dataset(columns, coordinates(setting))
 
 
