@@ -1,0 +1,56 @@
+"""Linear prompts whose task moves while they are read."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+
+from flbook import rng
+from flbook.data.prompts import Prompts, check_noise, check_prompt
+from flbook.shapes import Context
+
+
+@dataclass(frozen=True)
+class DriftingPrompts:
+    r"""Linear regression with a task that forgets itself.
+
+    .. math:: y_l = \langle\beta_l, x_l\rangle + \varepsilon_l, \qquad
+              \beta_{l+1} = \rho\beta_l + \sqrt{1 - \rho^2}\,\xi_l, \qquad x_l, \beta_1, \xi_l \sim N(0, I_d)
+
+    The task is standard normal at every moment. The query comes after the last example and asks for
+    :math:`\beta_{n+1}`. memory: :math:`\rho`; at 1 the task stays as in `flbook.data.prompts.LinearPrompts`.
+
+    Raises ValueError if n or d is below 1, the noise negative, or the memory not between 0 and 1.
+    """
+
+    n: int = 100  # examples of a prompt
+    d: int = 4  # dimension
+    memory: float = 0.95  # rho
+    noise: float = 0.0  # sigma_y
+    queries: int = 1  # queries on one context, all of them at the same moment
+
+    def __post_init__(self):
+        check_prompt(self.n, self.d, self.queries)
+        check_noise(self.noise)
+        if not 0 <= self.memory <= 1:
+            raise ValueError(f"memory must lie between 0 and 1, the correlation of a task with the next; "
+                             f"got {self.memory}")
+
+    def draw(self, batch: int, seed: int | tuple[int, ...], step: int = 0) -> Prompts:
+        """One batch of prompts, a pure function of (seed, step); a tuple of seeds gives one leading axis."""
+        if batch < 1:
+            raise ValueError(f"batch must be at least 1, the prompts of a batch; got {batch}")
+
+        def normal(what: str, *shape: int):
+            return rng.normal((batch, *shape), seed, f"drifting prompts {what}, step {step}")
+
+        x, moves = normal("inputs", self.n + self.queries, self.d), normal("moves", self.n + 1, self.d)
+        task, tasks = moves[..., 0, :], []
+        for move in moves[..., 1:, :].unbind(-2):
+            tasks.append(task)
+            task = self.memory * task + math.sqrt(1 - self.memory**2) * move
+        y = torch.einsum("...nd,...nd->...n", x[..., : self.n, :], torch.stack(tasks, -2))
+        if self.noise:
+            y = y + self.noise * normal("noise", self.n)
+        query = x[..., self.n :, :]
+        return Prompts(Context(x[..., : self.n, :], y), query, torch.einsum("...qd,...d->...q", query, task), task)
