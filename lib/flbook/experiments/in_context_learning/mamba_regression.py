@@ -187,7 +187,7 @@ def overtaken(risk: xr.DataArray) -> fits.Fit:
 
 
 @torch.no_grad()
-def drift(seeds: tuple[int, ...], memory: tuple[float, ...], alpha: tuple[float, ...], d: int = 4, n: int = 200,
+def drift(seeds: tuple[int, ...], memory: tuple[float, ...], alpha: tuple[float, ...], d: int = 4, n: int = 120,
           noise: float = 1.0, prompts: int = 400) -> xr.Dataset:
     """Risk of layers with decay alpha on tasks that drift, each with its best scale; and of online gradient descent.
 
