@@ -157,3 +157,16 @@ class Mamba(SelectiveLayer):
         layer.w_c.data.copy_(pad(gamma.transpose(-1, -2), (0, 1)))
         layer.b_delta.data.fill_(math.log(math.expm1(-math.log(decay))))
         return layer
+
+    @classmethod
+    def gated(cls, gamma: Float[Tensor, "*E d d"], slope: float, bias: float, a: float = 1.0) -> "Mamba":
+        r"""The same with a time that the label sets, :math:`\Delta = \log(1 + e^{wy + b})`, and rate of decay a.
+
+        An example is written with :math:`y\,(1 - (1 + e^{wy + b})^{-a})/a`, at a = 1 the sigmoid gate
+        :math:`y\,\sigma(wy + b)`, and keeps :math:`(1 + e^{wy + b})^{-a}` of all before it.
+        """
+        layer = cls.of(gamma, 0.5)
+        layer.w_delta.data[..., -1] = slope
+        layer.b_delta.data.fill_(bias)
+        layer.log_a.data.fill_(math.log(a))
+        return layer

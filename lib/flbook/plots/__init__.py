@@ -5,6 +5,7 @@ everywhere: signal, noise, test and train below; theory is black and dashed, cha
 """
 
 from flbook.plots.curves import coefficient_race, learning_curves
+from flbook.plots.dots import dots
 from flbook.plots.exponents import exponents
 from flbook.plots.frames import frames
 from flbook.plots.laws import collapse, scaling
@@ -22,6 +23,7 @@ __all__ = [
     "TRAIN",
     "coefficient_race",
     "collapse",
+    "dots",
     "exponents",
     "filter_sheet",
     "frames",

@@ -1,0 +1,59 @@
+"""Measured dots beside the closed forms of what they measure, one marker a predictor."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import matplotlib.pyplot as plt
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+from flbook.plots.look import MARKERS, THEORY, averaged, canvas, label, log_ticks, styled, typeset
+
+
+@styled
+def dots(
+    da: xr.DataArray,
+    x: str,
+    groups: str,
+    names: Mapping[object, tuple[str, str]],
+    theory: Mapping[object, Callable[[np.ndarray], np.ndarray]] | None = None,
+    over: str = "seed",
+    log: str = "xy",
+    hollow: Sequence[object] = (),
+    lowest: float = 0.0,
+    title: str = "",
+    legend: str | None = "lower left",
+    size: tuple[float, float] | None = None,
+    ax: plt.Axes | None = None,
+) -> Figure:
+    """Means over the seeds as dots, bars of one standard deviation, and a dashed closed form for each group.
+
+    Args:
+        da: dimensions `x`, `groups` and perhaps `over`.
+        names: value of `groups` -> its words in the legend and its colour, in the order of drawing.
+        theory: value of `groups` -> function of x.
+        log: which axes are logarithmic.
+        hollow: groups drawn as large open markers, so that others may lie inside.
+        lowest: groups whose mean over x is not above it are left out, such as zeros on a logarithmic axis.
+        legend: where it stands; None for no legend. size: inches of a new figure.
+    """
+    ax = plt.subplots(figsize=size)[1] if size else canvas(ax)
+    ax.set(xscale="log" if "x" in log else "linear", yscale="log" if "y" in log else "linear")
+    grid = da[x].to_numpy().astype(float)
+    line = np.geomspace(grid.min(), grid.max(), 80) if "x" in log else np.linspace(grid.min(), grid.max(), 80)
+    for k, (group, (text, colour)) in enumerate(names.items()):
+        part = da.sel({groups: group})
+        mean = averaged(part, over, x).to_numpy()
+        if theory and group in theory:
+            ax.plot(line, [float(theory[group](at)) for at in line], "--", color=THEORY, linewidth=1.2)
+        if float(mean.mean()) <= lowest:
+            continue
+        bars = part.std(over).transpose(x).to_numpy() if over in part.dims else None
+        look = {"markerfacecolor": "none", "markersize": 12} if group in hollow else {"markeredgecolor": "white"}
+        marker = MARKERS[k % len(MARKERS)]
+        ax.errorbar(grid, mean, bars, fmt=marker, color=colour, label=typeset(text), zorder=3, **look)
+    ax.set(xlabel=label(da[x]), ylabel=label(da), title=title)
+    log_ticks(ax)
+    if legend:
+        ax.legend(loc=legend)
+    return ax.figure
