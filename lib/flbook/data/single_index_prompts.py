@@ -59,7 +59,7 @@ class SingleIndexPrompts:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, the {what}; got {getattr(self, name)}")
         if self.r > self.d:
-            raise ValueError(f"r must be at most d = {self.d}, since the subspace lies in the input space; got {self.r}")
+            raise ValueError(f"r must be at most d = {self.d}, as the subspace lies in the input space; got {self.r}")
         if not (math.isfinite(self.noise) and self.noise >= 0):
             raise ValueError(f"noise must be finite and not negative, a size of label noise; got {self.noise}")
         if self.law not in LAWS:
