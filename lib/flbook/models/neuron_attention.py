@@ -1,0 +1,85 @@
+r"""Linear attention over a layer of ReLU neurons: keys and queries are what the neurons answer, values are the labels.
+
+A layer is shared by all prompts; prompts are the leading ensemble axes of a `Context`.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from flbook import rng
+from flbook.shapes import Context
+
+
+@dataclass(frozen=True)
+class Neurons:
+    r"""The layer :math:`\phi(x) = \max(Wx + b, 0)` of m neurons.
+
+    Source: Oko et al. (2024), Section 2.
+    """
+
+    w: Float[Tensor, "m d"]
+    b: Float[Tensor, " m"]
+
+    @classmethod
+    def draw(cls, m: int, d: int, seed: int = 0, spread: float = 0.0, dtype: torch.dtype = torch.float64) -> "Neurons":
+        """Directions uniform on the unit sphere, biases uniform on [-spread, spread]."""
+        if m < 1 or d < 1:
+            raise ValueError(f"m and d must be at least 1: neurons and coordinates of an input; got m={m}, d={d}")
+        w = torch.nn.functional.normalize(rng.normal((m, d), seed, "neurons", dtype=dtype), dim=-1)
+        return cls(w, torch.zeros(m, dtype=dtype)).biased(spread, seed)
+
+    def biased(self, spread: float, seed: int = 0) -> "Neurons":
+        """The same directions with biases drawn anew, uniform on [-spread, spread]."""
+        if not (math.isfinite(spread) and spread >= 0):
+            raise ValueError(f"spread must be finite and not negative, the largest bias; got {spread}")
+        uniform = torch.rand(len(self.w), generator=rng.generator(seed, "biases"), dtype=self.w.dtype)
+        return replace(self, b=spread * (2 * uniform - 1))
+
+    def pointed(self, w: Float[Tensor, "m d"]) -> "Neurons":
+        """The same biases with other directions, all scaled by one number to the mean squared length 1."""
+        return replace(self, w=w / w.square().sum(-1).mean().sqrt())
+
+    def alignment(self, r: int) -> Tensor:
+        """Share of the layer's squared weights that lies in the first r coordinates, 1 if all of it does."""
+        return self.w[:, :r].square().sum() / self.w.square().sum()
+
+    def __call__(self, x: Float[Tensor, "*E n d"]) -> Float[Tensor, "*E n m"]:
+        """What the neurons answer."""
+        if x.shape[-1] != self.w.shape[-1]:
+            raise ValueError(f"inputs of shape {tuple(x.shape)} do not fit neurons of shape {tuple(self.w.shape)}")
+        return torch.addmm(self.b, x.flatten(0, -2), self.w.T).relu_().unflatten(0, x.shape[:-1])
+
+    def summary(self, context: Context) -> Float[Tensor, "*E m"]:
+        r"""All that attention keeps of a prompt: :math:`c = \frac1n\sum_i y_i\phi(x_i)`."""
+        return torch.einsum("...n,...nm->...m", context.y, self(context.x)) / context.y.shape[-1]
+
+    def summaries(self, context: Context, lengths: tuple[int, ...]) -> Float[Tensor, "*E lengths m"]:
+        """The same of the first so many examples, for several lengths at once."""
+        n = context.y.shape[-1]
+        if not all(1 <= length <= n for length in lengths):
+            raise ValueError(f"lengths must lie between 1 and the prompt's n = {n}; got {lengths}")
+        sums = (context.y[..., None] * self(context.x)).cumsum(-2)
+        return torch.stack([sums[..., length - 1, :] / length for length in lengths], -2)
+
+
+@dataclass(frozen=True)
+class NeuronAttention:
+    r"""The prediction :math:`\langle c, \Gamma\,\phi(x_q)\rangle`, linear in the labels of the prompt.
+
+    Source: Oko et al. (2024), equation (2.2).
+    """
+
+    layer: Neurons
+    gamma: Float[Tensor, "m m"]
+
+    def from_summary(self, c: Float[Tensor, "*E m"], query: Float[Tensor, "*E q d"]) -> Float[Tensor, "*E q"]:
+        """Predictions from the prompt's summary c."""
+        return torch.einsum("...m,...qm->...q", c @ self.gamma, self.layer(query))
+
+    def __call__(self, context: Context, query: Float[Tensor, "*E q d"]) -> Float[Tensor, "*E q"]:
+        """Predictions at the queries."""
+        return self.from_summary(self.layer.summary(context), query)
