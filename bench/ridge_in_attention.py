@@ -3,10 +3,10 @@
     python bench/ridge_in_attention.py
 
 m = 2000 neurons, so Gamma has four million entries, and T = 600 prompts. The usual way writes the m^2 products
-c_t q_t^T of every prompt as one row of a T x m^2 matrix (9.6 GB in float64, 4.8 GB in float32) and solves; forming
-their m^2 x m^2 second moment is out of the question. It is timed on fewer prompts, in float32, as large as fits, and its
-row products are scaled by the square of T, as their number is; the kernel is timed at T. Both give predictions for the
-same 200 fresh prompts, compared in float64 at a size that both can do. One core.
+c_t q_t^T of every prompt as one row of a T x m^2 matrix (9.6 GB in float32) and solves; their m^2 x m^2 second moment
+is out of the question. It is timed on 60 prompts and scaled in proportion to T, which flatters it, as the products of
+all pairs of rows grow like T^2. The kernel is timed at T. Predictions for 200 fresh prompts are compared in float64 at
+a size that both can do. One core.
 """
 
 import resource
@@ -67,7 +67,7 @@ def main() -> None:
             memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         theirs.append(timed(by_gamma, *part))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    scaled = min(theirs) * (T / ROWS)  # rows; the product of all pairs would count twice
+    scaled = min(theirs) * T / ROWS
     record("ridge_in_attention", {
         f"seconds, products formed, T = {ROWS}": min(theirs),
         f"seconds, products formed, scaled in T to {T}": scaled,

@@ -1,4 +1,4 @@
-"""Low-dimensional targets at a tiny preset: labelled, a cell alone is a cell in the grid, one step against its rivals."""
+"""Low-dimensional targets at a tiny preset: labelled, a cell alone is a cell in the grid, one step against rivals."""
 
 from dataclasses import replace
 

@@ -1,0 +1,138 @@
+r"""Test-time training of attention with an MLP on a single-index prompt: direction first, then the output layer.
+
+The predictor is :math:`f(x) = \sum_j a_j\max(v_j\langle u, x\rangle + b_j, 0)`. Pretraining leaves a projection on the
+subspace in which directions lie. At test time the prompt is cut into three parts: (I) a gated second moment gives a
+first direction u, (II) online gradient descent refines it, one example after the other, (III) ridge regression fits the
+output weights a. Every function works on all prompts at once; they are the leading axes.
+
+Source: Kuwataka and Suzuki (2025), Section 3, of which this is a simplified form.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from flbook import rng
+from flbook.shapes import Context
+
+
+def bounded_square(y: Tensor) -> Tensor:
+    r"""The gate :math:`T(y) = y^2/(1 + y^2)`, which shows the direction of :math:`h_2` and of :math:`h_3` at degree 2."""
+    return y.square() / (1 + y.square())
+
+
+def gated_moment(context: Context) -> Float[Tensor, "*E d d"]:
+    r"""The matrix :math:`M = \frac1n\sum_i (T(y_i) - \bar T)\,x_ix_i^\top`; its mean is a multiple of beta beta^T."""
+    x, y = context
+    gate = bounded_square(y)
+    gate = (gate - gate.mean(-1, keepdim=True)) / y.shape[-1]
+    return torch.einsum("...nd,...ne->...de", x * gate[..., None], x)
+
+
+def attention_pull(context: Context, queries: Context) -> Float[Tensor, "d d"]:
+    r"""The first gradient step on Gamma of gated attention, averaged over prompts: :math:`\frac1T\sum_t M_tM_t'`.
+
+    The prediction for a gated query label is :math:`\langle x_qx_q^\top, \Gamma M\rangle`, linear in Gamma; M' is the
+    gated moment of the queries. The mean is a multiple of :math:`E\,\beta\beta^\top`, so of the projection on S.
+    """
+    return torch.einsum("tde,tef->df", gated_moment(context), gated_moment(queries)) / len(context.y)
+
+
+def subspace(pull: Float[Tensor, "d d"], r: int) -> Float[Tensor, "d r"]:
+    """The r directions in which attention sees most after the step, orthonormal columns."""
+    if not 1 <= r <= len(pull):
+        raise ValueError(f"r must lie between 1 and d = {len(pull)}, the dimension of the subspace; got {r}")
+    return torch.linalg.eigh((pull + pull.T) / 2).eigenvectors[:, -r:]
+
+
+def first_direction(context: Context) -> Float[Tensor, "*E d"]:
+    """Stage I: the eigenvector of the gated moment whose eigenvalue is largest in size. Its sign means nothing."""
+    values, vectors = torch.linalg.eigh(gated_moment(context))
+    place = values.abs().argmax(-1)[..., None, None].expand(*values.shape, 1)
+    return vectors.gather(-1, place)[..., 0]
+
+
+@dataclass(frozen=True)
+class Readout:
+    r"""The MLP's neurons :math:`\psi_j(z) = \max(v_jz + b_j, 0)` of one input, with signs v and biases b."""
+
+    v: Float[Tensor, " m"]
+    b: Float[Tensor, " m"]
+
+    @classmethod
+    def draw(cls, m: int, seed: int = 0, spread: float = 2.5) -> "Readout":
+        """Signs at equal odds, biases uniform on [-spread, spread], in float64."""
+        if m < 1 or not spread > 0:
+            raise ValueError(f"m must be at least 1 and spread positive: neurons and largest bias; got {m} and {spread}")
+        uniform = torch.rand(2, m, generator=rng.generator(seed, "readout"), dtype=torch.float64)
+        return cls((uniform[0] - 0.5).sign(), spread * (2 * uniform[1] - 1))
+
+    def __call__(self, z: Float[Tensor, "*E n"]) -> Float[Tensor, "*E n m"]:
+        """What the neurons answer."""
+        return (z[..., None] * self.v + self.b).relu()
+
+    def slope(self, z: Float[Tensor, "*E n"], a: Float[Tensor, "*E m"]) -> Float[Tensor, "*E n"]:
+        """Derivative of the predictor in z."""
+        active = (z[..., None] * self.v + self.b > 0).to(a.dtype)
+        return torch.einsum("...nm,...m->...n", active, a * self.v)
+
+    def fit(self, z: Float[Tensor, "*E n"], y: Float[Tensor, "*E n"], lam: float) -> Float[Tensor, "*E m"]:
+        r"""Ridge regression :math:`\arg\min_a \frac1n\sum_i (y_i - \langle a, \psi(z_i)\rangle)^2 + \lambda\|a\|^2`."""
+        if not lam > 0:
+            raise ValueError(f"lam must be positive, a ridge; got {lam}")
+        features = self(z)
+        gram = torch.einsum("...nk,...nl->...kl", features, features) / z.shape[-1]
+        gram.diagonal(dim1=-2, dim2=-1).add_(lam)
+        pull = torch.einsum("...nk,...n->...k", features, y) / z.shape[-1]
+        return torch.linalg.solve(gram, pull)
+
+
+def refined(readout: Readout, a: Float[Tensor, "*E m"], u: Float[Tensor, "*E d"], first: Context,
+            context: Context, wait: float = 10.0) -> Float[Tensor, "*E d"]:  # fmt: skip
+    r"""Stage II: one pass of online gradient descent on the squared error, back to length 1 after every example.
+
+    .. math:: u \leftarrow \frac{u + \eta_t (y_t - f(x_t))\,f'(\langle u, x_t\rangle)\,x_t}{\|\cdots\|}, \qquad
+              \eta_t = \frac{1}{s\,(t + \text{wait}\cdot d)}
+
+    with s the mean square of f' on the `first` part: the step sizes of Newton's method, on average.
+    """
+    scale = readout.slope(torch.einsum("...nd,...d->...n", first.x, u), a).square().mean(-1)
+    size = u.shape[-1]
+    for t, (x, y) in enumerate(zip(context.x.unbind(-2), context.y.unbind(-1), strict=True)):
+        z = (x * u).sum(-1, keepdim=True)
+        error = y - torch.einsum("...nm,...m->...n", readout(z), a)[..., 0]
+        step = error * readout.slope(z, a)[..., 0] / (scale * (t + wait * size))
+        u = torch.nn.functional.normalize(u + step[..., None] * x, dim=-1)
+    return u
+
+
+class Adapted(NamedTuple):
+    """What test-time training leaves: a direction, its first guess, and the output weights."""
+
+    u: Float[Tensor, "*E d"]
+    start: Float[Tensor, "*E d"]
+    a: Float[Tensor, "*E m"]
+
+
+def adapt(readout: Readout, context: Context, lam: float, shares: tuple[float, float] = (0.25, 0.25)) -> Adapted:
+    """All three stages on one prompt each; `shares` of the examples go to stages I and II, the rest to stage III.
+
+    lam: the ridge of stage III times its number of examples. Raises ValueError if a stage is left without examples.
+    """
+    n = context.y.shape[-1]
+    one, two = round(shares[0] * n), round((shares[0] + shares[1]) * n)
+    if not 0 < one < two < n:
+        raise ValueError(f"n must leave examples to each of three stages, shares {shares} and the rest; got n = {n}")
+    parts = [Context(context.x[..., low:high, :], context.y[..., low:high])
+             for low, high in ((0, one), (one, two), (two, n))]
+
+    def seen(part: Context, u: Tensor) -> Tensor:
+        return torch.einsum("...nd,...d->...n", part.x, u)
+
+    start = first_direction(parts[0])
+    guess = readout.fit(seen(parts[0], start), parts[0].y, lam / one)
+    u = refined(readout, guess, start, parts[0], parts[1])
+    return Adapted(u, start, readout.fit(seen(parts[2], u), parts[2].y, lam / (n - two)))
