@@ -39,7 +39,7 @@ def by_kernel(seen: Summaries, fresh: Summaries) -> torch.Tensor:
 
 
 def by_gamma(seen: Summaries, fresh: Summaries) -> torch.Tensor:
-    """Predictions through the m^2 features and the matrix Gamma; with fewer prompts than features, by their products."""
+    """Predictions through the m^2 features and Gamma; with fewer prompts than features, by their products."""
     features = torch.einsum("tm,tl->tml", seen.c, seen.q).flatten(1)
     products = features @ features.T
     products.diagonal().add_(len(products) * LAM)

@@ -15,12 +15,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from flbook import rng
+from flbook import hermite, rng
 from flbook.shapes import Context
 
 
 def bounded_square(y: Tensor) -> Tensor:
-    r"""The gate :math:`T(y) = y^2/(1 + y^2)`, which shows the direction of :math:`h_2` and of :math:`h_3` at degree 2."""
+    r"""The gate :math:`T(y) = y^2/(1 + y^2)`: it shows the direction of an :math:`h_2` and of an :math:`h_3` link."""
     return y.square() / (1 + y.square())
 
 
@@ -66,7 +66,7 @@ class Readout:
     def draw(cls, m: int, seed: int = 0, spread: float = 2.5) -> "Readout":
         """Signs at equal odds, biases uniform on [-spread, spread], in float64."""
         if m < 1 or not spread > 0:
-            raise ValueError(f"m must be at least 1 and spread positive: neurons and largest bias; got {m} and {spread}")
+            raise ValueError(f"m must be at least 1 and spread positive: neurons, largest bias; got {m}, {spread}")
         uniform = torch.rand(2, m, generator=rng.generator(seed, "readout"), dtype=torch.float64)
         return cls((uniform[0] - 0.5).sign(), spread * (2 * uniform[1] - 1))
 
@@ -136,3 +136,23 @@ def adapt(readout: Readout, context: Context, lam: float, shares: tuple[float, f
     guess = readout.fit(seen(parts[0], start), parts[0].y, lam / one)
     u = refined(readout, guess, start, parts[0], parts[1])
     return Adapted(u, start, readout.fit(seen(parts[2], u), parts[2].y, lam / (n - two)))
+
+
+def exact_risk(readout: Readout, a: Float[Tensor, "*#E m"], overlap: Float[Tensor, "*E"],
+               link: tuple[float, ...]) -> Float[Tensor, "*E"]:  # fmt: skip
+    r"""Mean squared error over all inputs against the target without noise; :math:`\rho = \langle u, \beta\rangle`.
+
+    .. math:: \sum_k c_k^2 + E\big[f(w)^2 - 2f(w)g(w)\big], \qquad
+              g(w) = E[\sigma_*(\langle\beta, x\rangle) \mid \langle u, x\rangle = w] = \sum_k c_k\rho^kh_k(w)
+
+    one integral over a standard normal w, by the trapezoidal rule. link: the coefficients :math:`c_k`.
+    """
+    w = torch.linspace(-8, 8, 801, dtype=torch.float64)
+    weight = torch.exp(-w.square() / 2)
+    weight = weight / weight.sum()
+    seen = torch.stack([hermite.polynomial(k, w) for k in range(len(link))])
+    c = torch.tensor(link, dtype=torch.float64)
+    powers = overlap[..., None] ** torch.arange(len(link), dtype=torch.float64)
+    g = torch.einsum("...k,kw->...w", c * powers, seen)
+    f = torch.einsum("wm,...m->...w", readout(w), a)
+    return c.square().sum() + (f.square() - 2 * f * g) @ weight

@@ -25,12 +25,3 @@ def fixed_risk(degrees, overlap=1.0):
 def linear_floor(degrees):
     r"""What an attention whose matrix lets only pretraining's functions through keeps: :math:`\sin^2\theta`."""
     return np.sin(np.radians(degrees)) ** 2
-
-
-def noise_limited(n, noise: float, features: np.ndarray):
-    r"""Risk of least squares on a fixed set of features with n examples: :math:`\tau^2 p/n`, p the rank of the features.
-
-    features: values at many points, shape ``(points, m)``; directions below 1e-9 of the largest do not count.
-    """
-    values = np.linalg.svd(features, compute_uv=False)
-    return noise**2 * int((values > 1e-9 * values[0]).sum()) / np.asarray(n, float)

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 
 from flbook import results, settings
 from flbook.data.single_index_prompts import SingleIndexPrompts
 from flbook.dynamics import attention_pretraining as pretraining
+from flbook.dynamics.prompt_network import two_layer
 from flbook.experiments.in_context_learning import low_dimensional_targets as lecture
 from flbook.experiments.in_context_learning.low_dimensional_targets import Setting, measure
 from flbook.theory import low_dimensional_targets as closed
@@ -65,16 +65,8 @@ def test_rivals_that_see_the_prompt_alone():
     assert kernel.dims == ("context", "seed") and kernel.attrs["long_name"]
     assert kernel.sel(context=20).mean() > 0.1, "fewer examples than the 28 of a quadratic in 6 variables"
     assert kernel.sel(context=40).mean() < 1e-3, "the quadratic kernel interpolates a quadratic"
-    network = lecture.alone(lecture.two_layer, setting, tasks=2, queries=50)
+    network = lecture.alone(two_layer, setting, tasks=2, queries=50)
     assert network.mean() > kernel.mean() and np.isfinite(network).all()
-
-
-def test_training_on_a_prompt_goes_on_where_it_stopped():
-    drawn = SingleIndexPrompts(n=12, d=4).draw(2, 0)
-    thrice = lecture.two_layer(drawn.context, drawn.query, width=8, steps=6, every=2)
-    once = lecture.two_layer(drawn.context, drawn.query, width=8, steps=6, every=6)
-    assert list(thrice) == ["2 steps", "4 steps", "6 steps"]
-    torch.testing.assert_close(thrice["6 steps"], once["6 steps"])
 
 
 def test_run_is_measure_in_chunks_and_what_is_stored(tmp_path):

@@ -22,17 +22,12 @@ from flbook.data.single_index_prompts import SingleIndexPrompts
 from flbook.dynamics import attention_pretraining as pretraining
 from flbook.dynamics.attention_pretraining import Example
 from flbook.estimators.in_context import KernelRidge
-from flbook.losses import Squared
 from flbook.models import kernels
-from flbook.models.activations import relu
 from flbook.models.neuron_attention import Neurons
-from flbook.models.two_layer import TwoLayer
-from flbook.optimizers import GradientDescent
 from flbook.settings import among
 from flbook.shapes import Context
 from flbook.sweep import sweep
 from flbook.theory import low_dimensional_targets as theory
-from flbook.train import Training, fit
 
 VERSION = 1
 BATCH = 50  # prompts held at once: what they need then stays in the cache of a core
@@ -51,7 +46,7 @@ class Setting:
     m: int = 64  # neurons
     t_1: int = 0  # prompts of stage one at d = 16, (d/16)^3 times as many at d; 0 is the exact expectation of the step
     n_1: int = 512  # examples of each
-    t_2: int = 1500  # prompts of stage two
+    t_2: int = 1000  # prompts of stage two
     n_2: int = 128  # examples of each
     spread: float = 1.0  # biases of stage two are uniform on [-spread, spread]
     noise: float = 0.0  # tau, of the labels
@@ -64,8 +59,8 @@ class Setting:
 
     @classmethod
     def dimensions(cls) -> "Setting":
-        """The talk's two panels in one grid: the input dimension, and that of the subspace."""
-        return cls(d=(16, 32, 64), r=(2, 4), model=("one step",), lam=(1e-3,), m=96, t_2=1000)
+        """The talk's first panel: r fixed, d grows."""
+        return cls(d=(16, 32, 64), model=("one step",), lam=(1e-3,), m=96)
 
     @classmethod
     def paper(cls) -> "Setting":
@@ -224,26 +219,6 @@ def kernel_ridge(context: Context, query: torch.Tensor) -> dict[str, torch.Tenso
     """Predictions of kernel ridge regression by each kernel and ridge."""
     return {f"{name}, {lam:g}": KernelRidge(kernel, lam)(context, query)
             for name, kernel in KERNELS.items() for lam in RIDGES}
-
-
-def two_layer(context: Context, query: torch.Tensor, width: int = 64, lr: float = 0.5, steps: int = 200,
-              every: int = 20) -> dict[str, torch.Tensor]:
-    """Predictions of a two-layer ReLU network trained on each prompt by gradient descent, at several times.
-
-    The constant 1 is appended to the inputs, so that the neurons have biases.
-    """
-    def with_one(x):
-        return torch.nn.functional.pad(x, (0, 1), value=1.0)
-
-    prompts = tuple(range(len(context.y)))
-    net = TwoLayer(context.x.shape[-1] + 1, width, 1 / width, "paired", relu, prompts, dtype=context.x.dtype)
-    problem = Training(net, with_one(context.x), context.y, Squared())
-    seen, rule, params = {}, GradientDescent(net.step(lr)), problem.start()
-    for step in range(every, steps + 1, every):
-        problem.start = lambda now=params: now
-        params = fit(problem, rule, every).params
-        seen[f"{step} steps"] = problem.predict(params, with_one(query))
-    return seen
 
 
 def alone(rival: Callable, setting: Setting, tasks: int = 10, queries: int = 100) -> xr.DataArray:

@@ -9,7 +9,9 @@ regression of the MLP's output layer at the link :math:`h_2`. Test prompts have 
 :math:`\cos\theta\,h_2 + \sin\theta\,h_3`.
 """
 
+import os
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 import torch
@@ -28,6 +30,7 @@ from flbook.sweep import sweep
 from flbook.theory.test_time_training import shifted_link
 
 VERSION = 1
+BATCH = 100  # prompts held at once
 MODELS = ("fixed weights", "test-time training", "no pretraining")
 
 
@@ -44,10 +47,11 @@ class Setting:
     m: int = 64  # neurons of the MLP
     noise: float = 0.5  # tau, of the labels
     lam: float = 0.3  # ridge of the output layer, times its number of examples
-    prompts: int = 400  # of pretraining
-    n_pre: int = 128  # examples and queries of each
+    prompts: int = 6000  # of pretraining
+    n_pre: int = 256  # examples and queries of each
+    learner: int = 0  # seed of the pretraining, one for all test prompts
     tasks: int = 8  # test prompts a seed
-    queries: int = 100  # of each
+    queries: int = 100  # of each, for the rivals; the risk of the models is exact
 
     @classmethod
     def book(cls) -> "Setting":
@@ -62,7 +66,7 @@ class Setting:
     @classmethod
     def paper(cls) -> "Setting":
         """Longer prompts, more dimensions, more tasks."""
-        return cls(shift=(0.0, 30.0, 60.0), n=(128, 256, 512, 1024, 2048, 4096), d=48, prompts=1500, tasks=16)
+        return cls(shift=(0.0, 30.0, 60.0), n=(128, 256, 512, 1024, 2048, 4096), d=48, prompts=16000, tasks=16)
 
     def thinned(self, **fields) -> "Setting":
         """The same setting with some fields changed."""
@@ -84,20 +88,29 @@ class Pretrained:
     a: Tensor
 
 
-def pretrain(setting: Setting, seed: int) -> Pretrained:
+def pretrain(setting: Setting) -> Pretrained:
     """One step on attention, then ridge regression of the output layer, both on prompts without a shift."""
-    x, y = data(setting, 0.0, 2 * setting.n_pre).draw(setting.prompts, seed, 1, dtype=torch.float32).context
-    halves = Context(x[:, : setting.n_pre], y[:, : setting.n_pre]), Context(x[:, setting.n_pre :], y[:, setting.n_pre :])
-    basis = stages.subspace(stages.attention_pull(*halves).double(), setting.r)
-    readout = Readout.draw(setting.m, seed)
-    long = data(setting, 0.0, 2048).draw(32, seed, 2).context
+    fields = {name: getattr(setting, name) for name in ("d", "r", "m", "noise", "lam", "prompts", "n_pre", "learner")}
+    return _pretrained(Setting(**fields), os.environ.get("FLBOOK_SEED"))
+
+
+@lru_cache(maxsize=4)
+def _pretrained(setting: Setting, fresh: str | None) -> Pretrained:
+    """Once for all test prompts; `fresh` is FLBOOK_SEED, on which the draws depend."""
+    n, pull = setting.n_pre, torch.zeros(setting.d, setting.d, dtype=torch.float64)
+    for step in range(-(-setting.prompts // BATCH)):
+        x, y = data(setting, 0.0, 2 * n).draw(BATCH, setting.learner, step, dtype=torch.float32).context
+        pull += stages.attention_pull(Context(x[:, :n], y[:, :n]), Context(x[:, n:], y[:, n:])).double()
+    basis = stages.subspace(pull, setting.r)
+    readout = Readout.draw(setting.m, setting.learner)
+    long = data(setting, 0.0, 2048).draw(100, setting.learner, 10_000_000).context
     inside = Context(long.x @ basis, long.y)
     z = torch.einsum("tnd,td->tn", inside.x, stages.first_direction(inside))
     return Pretrained(basis, readout, readout.fit(z.flatten(), long.y.flatten(), setting.lam / long.y.numel()))
 
 
 def answer(name: str, setting: Setting, learned: Pretrained, batch: IndexPrompts) -> tuple[Tensor, Tensor]:
-    """Predictions at the queries, and the overlap of the direction used with the true one, for one model."""
+    """What one model makes of the prompts: <u, beta> of its direction, and its output weights."""
     identity = torch.eye(setting.d, dtype=torch.float64)
     basis = identity if name == "no pretraining" else learned.basis
     inside, readout = Context(batch.context.x @ basis, batch.context.y), learned.readout
@@ -105,9 +118,12 @@ def answer(name: str, setting: Setting, learned: Pretrained, batch: IndexPrompts
         u, a = stages.first_direction(inside), learned.a
     else:
         u, _, a = stages.adapt(readout, inside, setting.lam * 4 * setting.noise**2)
-    z = torch.einsum("tqd,td->tq", batch.query @ basis, u)
-    overlap = torch.einsum("td,td->t", u, batch.task @ basis).abs()
-    return torch.einsum("tqm,...m->tq", readout(z), a) if a.ndim == 1 else torch.einsum("tqm,tm->tq", readout(z), a), overlap
+    along = torch.einsum("td,td->t", u, batch.task @ basis)
+    if name == "fixed weights":  # u has no sign; of the two answers the prompt chooses the better
+        z = torch.einsum("tnd,td->tn", inside.x, u)
+        errors = [(readout(s * z) @ a - inside.y).square().mean(-1) for s in (1, -1)]
+        along = torch.where(errors[0] <= errors[1], along, -along)
+    return along, a
 
 
 def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
@@ -116,18 +132,18 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     dims = ("seed", "shift", "n", "model")
     shape = tuple(len(getattr(setting, name)) for name in dims)
     risk, overlap = np.empty(shape), np.empty(shape)
-    for i, seed in enumerate(setting.seed):  # a seed has its own pretraining
-        learned = pretrain(setting, seed)
+    learned = pretrain(setting)
+    for i, seed in enumerate(setting.seed):
         for j, shift in enumerate(setting.shift):
             for k, n in enumerate(setting.n):
-                batch = data(setting, shift, n, setting.queries).draw(setting.tasks, seed, 10 + n)
+                batch = data(setting, shift, n).draw(setting.tasks, seed, 10 + n)
                 for at, name in enumerate(setting.model):
-                    f, along = answer(name, setting, learned, batch)
-                    risk[i, j, k, at] = (f - batch.target).square().mean()
-                    overlap[i, j, k, at] = along.mean()
+                    along, a = answer(name, setting, learned, batch)
+                    risk[i, j, k, at] = stages.exact_risk(learned.readout, a, along, shifted_link(shift)).mean()
+                    overlap[i, j, k, at] = along.abs().mean()
     about = {"risk": (risk, "risk R"), "overlap": (overlap, "overlap |⟨u, β⟩|")}
-    return xr.Dataset({name: (dims, values, {"long_name": text, "units": "1"}) for name, (values, text) in about.items()},
-                      coords=coordinates(setting, dims))
+    return xr.Dataset({name: (dims, values, {"long_name": text, "units": "1"})
+                       for name, (values, text) in about.items()}, coords=coordinates(setting, dims))
 
 
 def coordinates(setting: Setting, dims: tuple[str, ...]) -> dict:
@@ -138,30 +154,55 @@ def coordinates(setting: Setting, dims: tuple[str, ...]) -> dict:
             for name in dims}
 
 
-def fitting(setting: Setting, counts: tuple[int, ...], spent: int = 1024) -> xr.DataArray:
-    """Risk against the examples of stage III alone, stages I and II having `spent` each; first angle, (fitted, seed)."""
+def fitting(setting: Setting, counts: tuple[int, ...]) -> xr.DataArray:
+    """Risk of stage III alone: so many examples, the true direction given; first angle, (fitted, seed)."""
     check(setting)
-    columns = []
+    columns, readout = [], pretrain(setting).readout
     for seed in setting.seed:
-        learned = pretrain(setting, seed)
-        batch = data(setting, setting.shift[0], 2 * spent + max(counts), setting.queries).draw(setting.tasks, seed, 3)
-        x, y = batch.context.x @ learned.basis, batch.context.y
-        first, second = Context(x[:, :spent], y[:, :spent]), Context(x[:, spent : 2 * spent], y[:, spent : 2 * spent])
-        start, readout = stages.first_direction(first), learned.readout
-        guess = readout.fit(torch.einsum("tnd,td->tn", first.x, start), first.y, setting.lam / spent)
-        u = stages.refined(readout, guess, start, first, second)
-        z, asked = (torch.einsum("tnd,td->tn", points, u) for points in (x[:, 2 * spent :], batch.query @ learned.basis))
+        batch = data(setting, setting.shift[0], max(counts)).draw(setting.tasks, seed, 3)
+        z = torch.einsum("tnd,td->tn", batch.context.x, batch.task)
         risks = []
         for count in counts:
-            a = readout.fit(z[:, :count], y[:, 2 * spent :][:, :count], setting.lam * 4 * setting.noise**2 / count)
-            risks.append((torch.einsum("tqm,tm->tq", readout(asked), a) - batch.target).square().mean().item())
+            lam = setting.lam * 4 * setting.noise**2 / count
+            a = readout.fit(z[:, :count], batch.context.y[:, :count], lam)
+            link = shifted_link(setting.shift[0])
+            risks.append(stages.exact_risk(readout, a, torch.ones(len(a), dtype=a.dtype), link).mean().item())
         columns.append(risks)
-    fitted = ("fitted", list(counts), {"long_name": "examples of stage III", "units": "1"})
-    return xr.DataArray(np.array(columns).T, dims=("fitted", "seed"), attrs={"long_name": "risk R", "units": "1"},
-                        coords={"fitted": fitted, **coordinates(setting, ("seed",))})
+    return over("fitted", "examples of stage III", counts, columns, setting, "risk R")
 
 
-KERNELS = {"Gaussian": kernels.distance(lambda t: torch.exp(-t / 2)), "cubic": kernels.inner_product(lambda t: (1 + t) ** 3)}
+def refining(setting: Setting, counts: tuple[int, ...], spent: int = 1024) -> xr.DataArray:
+    """What stage II leaves of the direction, 1 - <u, beta>^2, after so many examples; first angle, (refined, seed).
+
+    Stage I has `spent` examples; the mean is over tasks.
+    """
+    check(setting)
+    columns, learned = [], pretrain(setting)
+    for seed in setting.seed:
+        batch = data(setting, setting.shift[0], spent + max(counts)).draw(setting.tasks, seed, 4)
+        x, y = batch.context.x @ learned.basis, batch.context.y
+        first, start = Context(x[:, :spent], y[:, :spent]), stages.first_direction(Context(x[:, :spent], y[:, :spent]))
+        guess = learned.readout.fit(torch.einsum("tnd,td->tn", first.x, start), first.y, setting.lam / spent)
+        left = []
+        for count in counts:
+            second = Context(x[:, spent : spent + count], y[:, spent : spent + count])
+            u = stages.refined(learned.readout, guess, start, first, second)
+            left.append(1 - torch.einsum("td,td->t", u, batch.task @ learned.basis).square().mean().item())
+        columns.append(left)
+    return over("refined", "examples of stage II", counts, columns, setting, "what is left, 1 - ⟨u, β⟩²")
+
+
+def over(name: str, text: str, counts, columns: list, setting: Setting, what: str) -> xr.DataArray:
+    """Columns of seeds as one array over (counts, seed)."""
+    axis = (name, list(counts), {"long_name": text, "units": "1"})
+    return xr.DataArray(np.array(columns).T, dims=(name, "seed"), attrs={"long_name": what, "units": "1"},
+                        coords={name: axis, **coordinates(setting, ("seed",))})
+
+
+KERNELS: dict[str, kernels.Kernel] = {
+    "Gaussian": kernels.distance(lambda t: torch.exp(-t / 2)),
+    "cubic": kernels.inner_product(lambda t: (1 + t) ** 3),
+}
 RIDGES = (1e-2, 1e-1, 1.0)
 
 

@@ -1,0 +1,32 @@
+"""A two-layer network trained on a prompt alone: what an answer costs without pretraining, if features are learned."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from flbook.losses import Squared
+from flbook.models.activations import relu
+from flbook.models.two_layer import TwoLayer
+from flbook.optimizers import GradientDescent
+from flbook.shapes import Context
+from flbook.train import Training, fit
+
+
+def two_layer(context: Context, query: Float[Tensor, "t q d"], width: int = 64, lr: float = 0.5, steps: int = 200,
+              every: int = 20) -> dict[str, Float[Tensor, "t q"]]:
+    """Predictions of a two-layer ReLU network trained on each prompt by gradient descent, at several times.
+
+    The constant 1 is appended to the inputs, so that the neurons have biases.
+    """
+    def with_one(x):
+        return torch.nn.functional.pad(x, (0, 1), value=1.0)
+
+    prompts = tuple(range(len(context.y)))
+    net = TwoLayer(context.x.shape[-1] + 1, width, 1 / width, "paired", relu, prompts, dtype=context.x.dtype)
+    problem = Training(net, with_one(context.x), context.y, Squared())
+    seen, rule, params = {}, GradientDescent(net.step(lr)), problem.start()
+    for step in range(every, steps + 1, every):
+        problem.start = lambda now=params: now
+        params = fit(problem, rule, every).params
+        seen[f"{step} steps"] = problem.predict(params, with_one(query))
+    return seen
