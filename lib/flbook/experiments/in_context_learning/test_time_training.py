@@ -244,7 +244,8 @@ def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
     """The sweep over all axes, cached and resumable; `how` goes to `flbook.sweep.sweep`."""
     check(setting)
     cells = len(setting.shift) * len(setting.n) * len(setting.model)
-    seed_bytes = 32 * max(setting.tasks * max(setting.n) * (setting.d + setting.m), 2 * BATCH * setting.n_pre * setting.d)
+    long = setting.tasks * max(setting.n) * (setting.d + setting.m)
+    seed_bytes = 32 * max(long, 2 * BATCH * setting.n_pre * setting.d)
     return sweep(measure, setting, device=device, split=("seed",), cell_bytes=seed_bytes / cells, **how)
 
 
