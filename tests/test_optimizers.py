@@ -1,4 +1,4 @@
-"""Optimizers: by hand, against PyTorch's own, and four rules of other kinds that run through `fit` unchanged."""
+"""Optimizers: by hand, against PyTorch's own, and three rules of other kinds that run through `fit` unchanged."""
 
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,7 +12,7 @@ from flbook import rng
 from flbook.data import SignalNoise
 from flbook.dynamics import GramTraining
 from flbook.models import TwoLayerCNN, softplus
-from flbook.optimizers import BoundedDescent, GradientDescent, Momentum
+from flbook.optimizers import Adam, BoundedDescent, GradientDescent, Momentum
 from flbook.shapes import Quantity, per_member
 from flbook.train import Training, fit
 
@@ -20,7 +20,7 @@ SEEDS = (0, 1, 2)
 STEPS = 60
 
 
-# Four rules that the library does not have, each written against what `flbook.optimizers` promises.
+# Three rules that the library does not have, each written against what `flbook.optimizers` promises.
 
 
 @dataclass(frozen=True)
@@ -68,26 +68,6 @@ class SignGD:
     def step(self, problem, params, state):
         grad = problem.gradient(params)
         return {name: p - per_member(self.lr, p) * grad[name].sign() for name, p in params.items()}, state
-
-
-@dataclass(frozen=True)
-class Adam:
-    """Kingma and Ba (2015), with bias correction."""
-
-    lr: float
-    beta: tuple[float, float] = (0.9, 0.999)
-    epsilon: float = 1e-8
-
-    def start(self, params):
-        return 0, {name: (torch.zeros_like(p), torch.zeros_like(p)) for name, p in params.items()}
-
-    def step(self, problem, params, state):
-        (t, moments), (b, c), grad = state, self.beta, problem.gradient(params)
-        moments = {name: (b * m + (1 - b) * grad[name], c * v + (1 - c) * grad[name] ** 2)
-                   for name, (m, v) in moments.items()}
-        unbiased = {name: (m / (1 - b ** (t + 1)), v / (1 - c ** (t + 1))) for name, (m, v) in moments.items()}
-        change = {name: self.lr * m / (v.sqrt() + self.epsilon) for name, (m, v) in unbiased.items()}
-        return {name: p - change[name] for name, p in params.items()}, (t + 1, moments)
 
 
 @dataclass(frozen=True)
@@ -143,6 +123,15 @@ def test_sam_and_sign_by_hand():
     # on the bowl SAM's second gradient is w (1 + radius / |w|)
     w = torch.tensor([1.0, -2.0], dtype=torch.float64)
     torch.testing.assert_close(fit(Bowl(), SAM(0.5, 1.0), 1).params["w"], w * (1 - 0.5 * (1 + 1 / 5**0.5)))
+
+
+def test_adams_step_size_falls_along_half_a_cosine():
+    first = fit(Bowl(), Adam(0.1, horizon=2), 1).params["w"]  # full: Adam's first step has the size lr
+    second = fit(Bowl(), Adam(0.1, horizon=2), 2).params["w"]
+    third = fit(Bowl(), Adam(0.1, horizon=2), 3).params["w"]
+    torch.testing.assert_close(first, Bowl().start()["w"] - 0.1 * torch.tensor([1.0, -1.0]).double())
+    torch.testing.assert_close((first - second).abs(), torch.tensor([0.05, 0.05]).double(), rtol=0.01, atol=0)
+    torch.testing.assert_close(third, second)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ dictionaries of tensors of shape ``(*E, ...)``; every scalar of a rule may be a 
 Rules linear in the gradient (those here) also run on the coefficients of `flbook.dynamics.gram`, unchanged.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,6 +82,43 @@ class BoundedDescent:
         bound = self.share * problem.train_loss(params) / square.clamp(min=torch.finfo(square.dtype).tiny)
         lr = torch.minimum(torch.as_tensor(self.lr, dtype=bound.dtype, device=bound.device), bound)
         return {name: p - per_member(lr, p) * grad[name] for name, p in params.items()}, state
+
+
+@dataclass(frozen=True)
+class Adam:
+    r"""Each coordinate by its own scale: :math:`w \leftarrow w - \eta_t\,\hat m / (\sqrt{\hat v} + \epsilon)`.
+
+    .. math:: m \leftarrow \beta_1 m + (1 - \beta_1) g, \quad v \leftarrow \beta_2 v + (1 - \beta_2) g^2, \quad
+              \hat m = \frac{m}{1 - \beta_1^t}, \quad \hat v = \frac{v}{1 - \beta_2^t}
+
+    horizon: if given, the step size falls to zero along half a cosine, :math:`\eta_t = \frac\eta2(1 + \cos\pi t/h)`.
+    Not linear in the gradient, so it does not run on coefficients.
+
+    Source: Kingma and Ba (2015), Algorithm 1.
+    """
+
+    lr: float | Tensor
+    betas: tuple[float, float] = (0.9, 0.999)
+    epsilon: float = 1e-8
+    horizon: int | None = None
+
+    def start(self, params: Params) -> tuple[int, Params, Params]:
+        """No step taken, both averages zero."""
+        zeros = {name: torch.zeros_like(p) for name, p in params.items()}
+        return 0, zeros, zeros
+
+    def step(self, problem: Any, params: Params, state: tuple) -> tuple[Params, tuple]:
+        """One step."""
+        (taken, first, second), (one, two), grad = state, self.betas, problem.gradient(params)
+        decay = 1.0 if self.horizon is None else (1 + math.cos(math.pi * min(1.0, taken / self.horizon))) / 2
+        taken += 1
+        first = {name: one * m + (1 - one) * grad[name] for name, m in first.items()}
+        second = {name: two * v + (1 - two) * grad[name].square() for name, v in second.items()}
+        moved = {}
+        for name, p in params.items():
+            scale = (second[name] / (1 - two**taken)).sqrt() + self.epsilon
+            moved[name] = p - decay * per_member(self.lr, p) * first[name] / (1 - one**taken) / scale
+        return moved, (taken, first, second)
 
 
 gradient_descent = GradientDescent
