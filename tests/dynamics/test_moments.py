@@ -70,7 +70,7 @@ def test_draws_depend_on_seed_and_step_alone():
 
 
 def test_the_gradient_is_that_of_a_difference():
-    problem = MomentTraining(BENT, 2, 50, (0, 1), start=0.2, dtype=torch.float64)
+    problem = MomentTraining(BENT, 2, 50, (0, 1), start=0.2, clip=1e9, dtype=torch.float64)
     params = problem.start()
     found = problem.gradient(params)
     drawn, step = draw_moments(BENT, 50, (0, 1), 0), 1e-6
@@ -81,6 +81,14 @@ def test_the_gradient_is_that_of_a_difference():
             moved[name][at] += sign * step
             risks.append(moments.risk(moved["p"], moved["q"], drawn, problem.covariance)[at[0]])
         assert float(found[name][at]) == pytest.approx(float(risks[0] - risks[1]) / (2 * step), rel=1e-5)
+
+
+def test_a_long_gradient_is_clipped_member_by_member():
+    free, short = (MomentTraining(BENT, 2, 50, (0, 1), start=0.2, clip=clip) for clip in (1e9, 0.1))
+    whole, clipped = (problem.gradient(problem.start()) for problem in (free, short))
+    assert (free.norm(whole) > 0.1).all() and float(free.norm(whole).std()) > 0
+    torch.testing.assert_close(short.norm(clipped), torch.full((2,), 0.1))
+    torch.testing.assert_close(clipped["q"][1] / clipped["q"][1].norm(), whole["q"][1] / whole["q"][1].norm())
 
 
 @pytest.mark.parametrize("parts", MomentTraining.PARTS)
@@ -122,7 +130,7 @@ def test_the_flow_conserves_its_balance_and_ends_at_the_optimum():
 @pytest.mark.parametrize("make, message", [
     (lambda: draw_moments(LinearPrompts(pool=TaskPool(3)), 5, 0), "prompts must draw fresh tasks"),
     (lambda: MomentTraining(BENT, 1, 5, (0,), parts="some"), "parts must be one of all, descent, steps"),
-    (lambda: MomentTraining(BENT, 0, 5, (0,)), "layers and batch must be at least 1"),
+    (lambda: MomentTraining(BENT, 0, 5, (0,)), "layers and batch must be at least 1 and clip positive"),
 ])
 def test_bad_input_is_one_sentence(make, message):
     with pytest.raises(ValueError, match=message):

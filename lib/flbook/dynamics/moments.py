@@ -21,7 +21,7 @@ from torch.autograd.function import once_differentiable
 
 from flbook import rng
 from flbook.data.prompts import LinearPrompts, coloured
-from flbook.shapes import Context
+from flbook.shapes import Context, per_member
 
 Params = dict[str, Tensor]
 
@@ -165,19 +165,21 @@ class MomentTraining:
     is the mean squared error, without a factor 1/2; it is averaged over the query in closed form.
 
     parts: "all" entries of P and Q, or "descent": P = diag(B, 1) and Q = diag(-Gamma, 0) with B and Gamma trained, or
-    "steps": the same with B = 0, so plain steps, one preconditioner a layer.
+    "steps": the same with B = 0, so plain steps, one preconditioner a layer. clip: the largest length of a gradient,
+    since a rare prompt makes a very long one where layers move the inputs.
     """
 
     PARTS = ("all", "descent", "steps")
 
     def __init__(self, prompts: LinearPrompts, layers: int, batch: int, seed: tuple[int, ...], start: float = 0.01,
-                 parts: str = "all", dtype: torch.dtype = torch.float32):
+                 parts: str = "all", clip: float = 1.0, dtype: torch.dtype = torch.float32):
         if parts not in self.PARTS:
             raise ValueError(f"parts must be one of {', '.join(self.PARTS)}; got {parts!r}")
-        if layers < 1 or batch < 1:
-            raise ValueError(f"layers and batch must be at least 1; got layers={layers}, batch={batch}")
+        if layers < 1 or batch < 1 or not clip > 0:
+            raise ValueError(f"layers and batch must be at least 1 and clip positive; got layers={layers}, "
+                             f"batch={batch}, clip={clip}")
         k = prompts.d + 1
-        self.prompts, self.batch, self.seed, self.dtype, self.count = prompts, batch, tuple(seed), dtype, 0
+        self.prompts, self.batch, self.seed, self.dtype, self.clip, self.count = prompts, batch, tuple(seed), dtype, clip, 0
         root = _root(prompts.covariance, prompts.d)
         self.covariance = (root @ root).to(dtype)
         inner = torch.nn.functional.pad(torch.ones(k - 1, k - 1, dtype=dtype), (0, 1, 0, 1))
@@ -194,13 +196,15 @@ class MomentTraining:
         return {name: part.clone() for name, part in self.begin.items()}
 
     def gradient(self, params: Params) -> Params:
-        """Gradient of each member's risk on its next batch."""
+        """Gradient of each member's risk on its next batch, clipped."""
         drawn = draw_moments(self.prompts, self.batch, self.seed, self.count, self.dtype)
         self.count += 1
         leaves = {name: part.detach().requires_grad_() for name, part in params.items()}
         loss = risk(leaves["p"], leaves["q"], drawn, self.covariance).sum()
         grads = torch.autograd.grad(loss, list(leaves.values()))
-        return {name: grad * self.free[name] for name, grad in zip(leaves, grads, strict=True)}
+        free = {name: grad * self.free[name] for name, grad in zip(leaves, grads, strict=True)}
+        shrink = (self.clip / self.norm(free)).clamp(max=1.0)
+        return {name: per_member(shrink, grad) * grad for name, grad in free.items()}
 
     def norm(self, direction: Params) -> Float[Tensor, " seeds"]:
         """Euclidean length of a direction, one a member."""
