@@ -179,7 +179,8 @@ class MomentTraining:
             raise ValueError(f"layers and batch must be at least 1 and clip positive; got layers={layers}, "
                              f"batch={batch}, clip={clip}")
         k = prompts.d + 1
-        self.prompts, self.batch, self.seed, self.dtype, self.clip, self.count = prompts, batch, tuple(seed), dtype, clip, 0
+        self.prompts, self.batch, self.clip, self.dtype = prompts, batch, clip, dtype
+        self.seed, self.count = tuple(seed), 0
         root = _root(prompts.covariance, prompts.d)
         self.covariance = (root @ root).to(dtype)
         inner = torch.nn.functional.pad(torch.ones(k - 1, k - 1, dtype=dtype), (0, 1, 0, 1))

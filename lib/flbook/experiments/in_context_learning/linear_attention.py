@@ -29,7 +29,7 @@ from flbook.train import fit
 VERSION = 1
 COVARIANCES = ("isotropic", "rotated")
 PARTS = ("steps", "descent", "all")
-SPREAD = (1.0, 1.0, 0.25, 0.0625, 1.0)  # eigenvalues of the rotated covariance, squares of the authors' 1, 1, 1/2, 1/4, 1
+SPREAD = (1.0, 1.0, 0.25, 0.0625, 1.0)  # of the rotated covariance: the squares of the authors' 1, 1, 1/2, 1/4, 1
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,8 @@ class Setting:
     @classmethod
     def paper(cls) -> "Setting":
         """Up to four layers on both problems, more and larger batches."""
-        return cls(covariance=COVARIANCES, parts=("steps", "descent"), layers=(1, 2, 3, 4), batch=100, steps=1000, lr=0.06)
+        return cls(covariance=COVARIANCES, parts=("steps", "descent"), layers=(1, 2, 3, 4), batch=100, steps=1000,
+                   lr=0.06)
 
     def thinned(self, **change) -> "Setting":
         """The same setting with some fields changed."""
@@ -64,8 +65,7 @@ class Setting:
 
 
 def covariance_of(kind: str, d: int) -> np.ndarray:
-    """The covariance of the inputs: the identity, or the authors' eigenvalues (repeated beyond d = 5) along a rotation.
-    """
+    """The covariance of the inputs: the identity, or the authors' eigenvalues along a random rotation."""
     if kind == "isotropic":
         return np.eye(d)
     turn = np.linalg.qr(rng.normal((d, d), 0, "rotation").numpy())[0]
@@ -95,7 +95,8 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
                 rows.append(problem.test_risk(params, test).numpy())
     shape = (len(setting.covariance), len(setting.parts), len(setting.layers), len(setting.seed))
     plain, white, bent = np.array(rivals).transpose(2, 0, 1)
-    text = {"risk": ("risk of trained layers", np.array(rows).reshape(shape), ("covariance", "parts", "layers", "seed")),
+    trained = np.array(rows).reshape(shape)
+    text = {"risk": ("risk of trained layers", trained, ("covariance", "parts", "layers", "seed")),
             "descent": ("best use of L gradients", plain, ("covariance", "layers")),
             "preconditioned": ("best use of L preconditioned gradients", white, ("covariance", "layers")),
             "bent": ("best layers that move the inputs", bent, ("covariance", "layers"))}
@@ -165,7 +166,7 @@ def against_ridge(n: tuple[int, ...], snr: tuple[float, ...], covariance: np.nda
         {name: (name, list(values), {"long_name": label, "units": "1"}) for name, (label, values) in axes.items()})
 
 
-def even_link(n: int = 40, d: int = 4, train: int = 4000, test: int = 4000, seed: tuple[int, ...] = tuple(range(12)),
+def even_link(n: int = 40, d: int = 4, train: int = 3000, test: int = 4000, seed: tuple[int, ...] = tuple(range(12)),
               ) -> xr.Dataset:
     r"""Labels :math:`h_2(\langle\beta, x\rangle)`: the best attention on raw inputs and on their products x_j x_k.
 
@@ -179,8 +180,8 @@ def even_link(n: int = 40, d: int = 4, train: int = 4000, test: int = 4000, seed
             gamma = torch.linalg.lstsq(rows, before.target[:, 0, None]).solution[:, 0]
             risks[name].append(float((fresh @ gamma - after.target[:, 0]).square().mean()))
     labels = {"inputs": "risk of attention on inputs", "products": "risk of attention on their products"}
-    return xr.Dataset({name: ("seed", values, {"long_name": labels[name], "units": "1"}) for name, values in risks.items()},
-                      {"seed": ("seed", list(seed), {"long_name": "seed", "units": "1"})})
+    columns = {name: ("seed", values, {"long_name": labels[name], "units": "1"}) for name, values in risks.items()}
+    return xr.Dataset(columns, {"seed": ("seed", list(seed), {"long_name": "seed", "units": "1"})})
 
 
 def products(x: torch.Tensor) -> torch.Tensor:
