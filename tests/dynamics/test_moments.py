@@ -69,6 +69,16 @@ def test_draws_depend_on_seed_and_step_alone():
     assert not torch.equal(draw_moments(BENT, 5, 3, step=1).moments, one.moments)
 
 
+def test_tasks_come_from_the_pool_of_their_seed():
+    pool = TaskPool(3, seed=(4, 5))
+    drawn = draw_moments(LinearPrompts(n=7, d=4, pool=pool), 50, (0, 1))
+    for tasks, own in zip(drawn.task, pool.tasks(4), strict=True):
+        distance = torch.cdist(tasks.T, own)
+        assert distance.amin(-1).max() < 1e-6 and len(distance.argmin(-1).unique()) == 3
+    shared = draw_moments(LinearPrompts(n=7, d=4, pool=TaskPool(3, seed=4)), 50, (0, 1))
+    assert torch.cdist(shared.task[1].T, pool.tasks(4)[0]).amin(-1).max() < 1e-6
+
+
 def test_the_gradient_is_that_of_a_difference():
     problem = MomentTraining(BENT, 2, 50, (0, 1), start=0.2, clip=1e9, dtype=torch.float64)
     params = problem.start()
@@ -128,7 +138,7 @@ def test_the_flow_conserves_its_balance_and_ends_at_the_optimum():
 
 
 @pytest.mark.parametrize("make, message", [
-    (lambda: draw_moments(LinearPrompts(pool=TaskPool(3)), 5, 0), "prompts must draw fresh tasks"),
+    (lambda: draw_moments(LinearPrompts(pool=TaskPool(3, (0, 1))), 5, 0), "seed must be a tuple of 2 seeds"),
     (lambda: MomentTraining(BENT, 1, 5, (0,), parts="some"), "parts must be one of all, descent, steps"),
     (lambda: MomentTraining(BENT, 0, 5, (0,)), "layers and batch must be at least 1 and clip positive"),
 ])

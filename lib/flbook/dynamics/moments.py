@@ -52,16 +52,13 @@ def draw_moments(prompts: LinearPrompts, batch: int, seed: int | tuple[int, ...]
     Given the task, the tokens are Gaussian, so :math:`n M_0 = F A A^\top F^\top` with F a root of their covariance and
     A the triangle of Bartlett's decomposition. A pure function of (seed, step); a tuple of seeds gives a leading axis.
 
-    Raises ValueError for prompts with a finite pool of tasks: draw these as prompts.
     Source: Bartlett (1933).
     """
-    if prompts.pool is not None:
-        raise ValueError(f"prompts must draw fresh tasks, to be drawn as moments; they have a pool of "
-                         f"{prompts.pool.size} tasks")
     d, k, m = prompts.d, prompts.d + 1, min(prompts.d + 1, prompts.n)
     raw = rng.over_seeds(lambda one: _raw(prompts.n, d, m, batch, one, step), seed).to(dtype)
     normal, diagonal, below = raw.split([d, m, len(_below(k, m)[0])], -2)
-    task = _root(prompts.task_covariance, d).to(dtype) @ normal
+    white = normal if prompts.pool is None else _from_pool(prompts, batch, seed, step).to(dtype)
+    task = _root(prompts.task_covariance, d).to(dtype) @ white
     triangle = raw.new_zeros(*raw.shape[:-2], k, m, batch)
     triangle[..., range(m), range(m), :] = diagonal
     triangle[..., *_below(k, m), :] = below
@@ -69,6 +66,18 @@ def draw_moments(prompts: LinearPrompts, batch: int, seed: int | tuple[int, ...]
     labels = (task[..., None, :] * inputs).sum(-3) + prompts.noise * triangle[..., d, :, :]
     tokens = torch.cat([inputs, labels[..., None, :, :]], -3)
     return Drawn((tokens[..., :, None, :, :] * tokens[..., None, :, :, :]).sum(-2) / prompts.n, task)
+
+
+def _from_pool(prompts: LinearPrompts, batch: int, seed: int | tuple[int, ...], step: int) -> Tensor:
+    """Tasks from the pool; pools of several seeds go with as many seeds, one each."""
+    pool, role = prompts.pool, f"moments tasks, step {step}"
+    tasks = pool.tasks(prompts.d)
+    if isinstance(pool.seed, tuple):
+        if not isinstance(seed, tuple) or len(seed) != len(pool.seed):
+            raise ValueError(f"seed must be a tuple of {len(pool.seed)} seeds, as the pool's; got {seed}")
+        chosen = [own[pool.choose(batch, one, role)].T for own, one in zip(tasks, seed, strict=True)]
+        return torch.stack(chosen)
+    return rng.over_seeds(lambda one: tasks[pool.choose(batch, one, role)].T, seed)
 
 
 def _below(k: int, m: int) -> tuple[np.ndarray, np.ndarray]:
@@ -111,12 +120,16 @@ def readout(p: Float[Tensor, "*#E L k k"], q: Float[Tensor, "*#E L k k"],
     return -row[..., :-1, :]
 
 
-def _times(shared: Float[Tensor, "*#E k k"], matrices: Float[Tensor, "*#E k m b"]) -> Float[Tensor, "*E k m b"]:
+# The innermost helpers go unchecked: a check would take as long as the product. Shapes: (*E, k, k) shared by prompts,
+# (*E, k, m, b) and (*E, k, b) one a prompt.
+
+
+def _times(shared: Tensor, matrices: Tensor) -> Tensor:
     """A matrix that all prompts share, times theirs."""
     return (shared @ matrices.flatten(-2)).unflatten(-1, matrices.shape[-2:])
 
 
-def _times_right(matrices: Float[Tensor, "*#E k k b"], shared: Float[Tensor, "*#E k k"]) -> Tensor:
+def _times_right(matrices: Tensor, shared: Tensor) -> Tensor:
     """The matrices of the prompts times one that they share."""
     return shared.mT[..., None, :, :] @ matrices
 
@@ -140,14 +153,15 @@ class _Each(torch.autograd.Function):
                 _product(one.transpose(-3, -2), grad).sum_to_size(other.shape) if second else None)
 
 
-def _product(one: Float[Tensor, "*#E k k b"], other: Float[Tensor, "*#E k k b"]) -> Float[Tensor, "*E k k b"]:
+def _product(one: Tensor, other: Tensor) -> Tensor:
+    """One matrix of each prompt times the other."""
     out = one[..., :, 0, None, :] * other[..., None, 0, :, :]
     for j in range(1, one.shape[-2]):
         out.addcmul_(one[..., :, j, None, :], other[..., None, j, :, :])
     return out
 
 
-def _rows(shared: Float[Tensor, "*#E k k"], rows: Float[Tensor, "*#E k b"]) -> Tensor:
+def _rows(shared: Tensor, rows: Tensor) -> Tensor:
     """Rows, one a prompt, times a matrix that they share."""
     return shared.mT @ rows
 

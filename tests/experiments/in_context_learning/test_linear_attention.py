@@ -9,8 +9,8 @@ from flbook.experiments.in_context_learning import linear_attention
 from flbook.experiments.in_context_learning.linear_attention import Setting, covariance_of, measure
 from flbook.theory import linear_attention as theory
 
-TINY = Setting(covariance=("isotropic", "rotated"), parts=("steps", "descent"), seed=(0, 1, 2), n=8, d=2, steps=60,
-               batch=16, test=2000)
+TINY = Setting(covariance=("isotropic", "rotated"), parts=("steps", "descent"), seed=(0, 1, 2), n=8, d=2, steps=8,
+               batch=8, test=1000)
 
 
 def test_a_labelled_dataset():
@@ -26,7 +26,7 @@ def test_a_labelled_dataset():
 def test_rivals_are_ordered_and_one_layer_is_the_closed_form():
     dataset = measure(TINY.thinned(test=20_000, steps=1, seed=(0,), parts=("steps",), layers=(1, 2, 3)))
     assert (dataset.descent >= dataset.preconditioned * (1 - 1e-9)).all()
-    assert (dataset.preconditioned >= dataset.bent * (1 - 1e-6)).all()
+    assert (dataset.preconditioned >= dataset.bent * (1 - 1e-4)).all()
     np.testing.assert_allclose(dataset.preconditioned.sel(layers=1), theory.isotropic_risk(8, 2), rtol=0.03)
     np.testing.assert_allclose(dataset.descent.sel(covariance="isotropic"),
                                dataset.preconditioned.sel(covariance="isotropic"), rtol=1e-9)
