@@ -61,9 +61,9 @@ def test_birth_death_and_smooth_fields_run():
 
 
 def test_escape_times_lie_between_steps():
-    losses = torch.tensor([[1.0, 1.0, 0.5, 0.1], [1.0, 1.0, 1.0, 1.0]], dtype=torch.float64)
+    losses = torch.tensor([[1.0, 1.0, 0.5], [1.0, 1.0, 1.0], [0.7, 0.6, 0.5]], dtype=torch.float64)
     times = lecture.escape_time(losses, 0.8, 2.0)
-    assert times[0].item() == pytest.approx((2 - 0.6) / 2) and times[1] == np.inf
+    assert times[0].item() == pytest.approx((2 - 0.6) / 2) and times[1] == np.inf and times[2] == 0
 
 
 @pytest.mark.parametrize("preset", [Setting.book, Setting.rivals, Setting.others, Setting.paper])

@@ -225,11 +225,12 @@ def escaped(saddle: Saddle) -> float:
 
 
 def escape_time(losses: Float[Tensor, "seed steps"], level: float, unit: float) -> Float[Tensor, " seed"]:
-    """When the loss first is below `level`, between two steps by a straight line; infinite if it never is."""
+    """When the loss first is below `level`, between two steps by a straight line; 0 at once, infinite if never."""
     below = losses < level
     first = below.int().argmax(-1).clamp_min(1)
     before, after = (losses.gather(-1, at[:, None])[:, 0] for at in (first - 1, first))
-    return torch.where(below.any(-1), (first - (level - after) / (before - after)) / unit, torch.inf)
+    between = torch.where(below[:, 0], 0.0, (first - (level - after) / (before - after)) / unit)
+    return torch.where(below.any(-1), between, torch.inf)
 
 
 def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
