@@ -1,0 +1,251 @@
+r"""Functions in context on a basis that is known: what n examples, N features and T pretraining prompts each cost.
+
+Claims (Kim, Nakamaki and Suzuki 2024): linear attention on N features, its matrix :math:`\Gamma` fitted to T prompts of
+n examples, has the risk :math:`N^{-2s} + N/n + N^2/T` up to logarithms and constants; with :math:`N \sim n^{1/(2s+1)}`
+and many prompts that is :math:`n^{-2s/(2s+1)}`, which no method beats. Without pretraining the rate is that of the
+rougher class in which the basis itself lies.
+
+Inputs are uniform on [0, 1], bases orthonormal, so the risk of any :math:`\Gamma` is known exactly: no test prompts.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor
+
+from flbook import devices, settings
+from flbook.data.function_spaces import FourierBasis, FunctionPrompts, fourier_line, hidden_line
+from flbook.estimators import KernelRidge, Ridge
+from flbook.models.feature_attention import FixedAttention
+from flbook.shapes import Context
+from flbook.sweep import sweep
+from flbook.theory import nonparametric as theory
+
+VERSION = 1
+KINDS = ("full", "full with ridge", "diagonal")
+
+
+@dataclass(frozen=True)
+class Setting:
+    r"""Pretraining of :math:`\Gamma` by least squares; tuples are the axes of the sweep."""
+
+    kind: tuple[str, ...] = KINDS  # which matrices least squares may choose from
+    T: tuple[int, ...] = (4, 9, 18, 36, 54, 81, 122, 162, 324, 648, 1296, 2592)  # pretraining prompts
+    seed: tuple[int, ...] = tuple(range(40))
+    keep: int = 9  # N, features
+    size: int = 33  # functions that the truth is made of
+    s: float = 1.0  # decay of the coefficients, variances j^(-2s-1)
+    n: int = 64  # examples of a prompt
+    noise: float = 0.5  # sigma_y
+
+    @classmethod
+    def book(cls) -> "Setting":
+        """Nine features, so that a full matrix has 81 entries and a diagonal one 9."""
+        return cls()
+
+    @classmethod
+    def paper(cls) -> "Setting":
+        """Seventeen features, 289 entries, and prompts up to 32 times as many."""
+        T = (8, 17, 34, 72, 144, 217, 289, 434, 578, 1156, 2312, 4624, 9248)
+        return cls(keep=17, size=65, T=T, seed=tuple(range(20)))
+
+    def thinned(self, **fields) -> "Setting":
+        """The same setting with some fields changed."""
+        return replace(self, **fields)
+
+    def data(self) -> FunctionPrompts:
+        """The prompts, all from one stationary class."""
+        variance = tuple(theory.power_law(self.size, self.s).tolist())
+        return FunctionPrompts(fourier_line(self.size), variance, self.n, self.noise)
+
+    def best(self) -> theory.Attention:
+        r"""The best :math:`\Gamma` and its risk."""
+        return theory.best_attention(theory.power_law(self.size, self.s), self.noise, self.n, self.keep)
+
+
+def check(setting: Setting) -> None:
+    """Refuse what cannot be fitted, before any cell is computed."""
+    settings.among("kind", setting.kind, KINDS)
+    if not 1 <= setting.keep <= setting.size:
+        raise ValueError(f"keep must lie between 1 and size = {setting.size}, features of all functions; got "
+                         f"{setting.keep}")
+    if min(setting.T) < 1:
+        raise ValueError(f"T must be at least 1, pretraining prompts; got {min(setting.T)}")
+    setting.data()
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    r"""Exact risk of the fitted :math:`\Gamma`, dimensions (kind, T, seed)."""
+    check(setting)
+    risks = [[[exact_risk(setting, fitted(kind, setting, *(part[:T] for part in design)))
+               for T in setting.T] for kind in setting.kind]
+             for design in (designs(setting, seed, max(setting.T), device) for seed in setting.seed)]
+    values = torch.tensor(risks).movedim(0, -1).numpy()
+    return xr.Dataset({"risk": (("kind", "T", "seed"), values, {"long_name": "risk R", "units": "1"})},
+                      coords=coordinates(setting, kind="kind of Γ", T="pretraining prompts T", seed="seed"))
+
+
+def designs(setting: Setting, seed: int, batch: int, device: str = "cpu", step: int = 0) -> tuple[Tensor, ...]:
+    r"""Of `batch` prompts the averages :math:`\hat b` (batch, N), the features of the query, and its label."""
+    data = setting.data()
+    basis = replace(data.basis, frequency=data.basis.frequency[: setting.keep])
+    prompts = data.draw(batch, seed, step, devices.device(device))
+    means = torch.einsum("bnk,bn->bk", basis.features(prompts.context.x), prompts.context.y) / setting.n
+    return means, basis.features(prompts.query)[:, 0], prompts.observed[:, 0]
+
+
+def fitted(kind: str, setting: Setting, means: Tensor, query: Tensor, label: Tensor) -> Tensor:
+    r"""Least squares for :math:`\Gamma` (N, N): of all solutions the shortest, or with the ridge :math:`\sigma_y^2`."""
+    if kind == "diagonal":
+        return torch.diag(solved(means * query, label))
+    columns = (means[:, :, None] * query[:, None, :]).flatten(1)
+    if kind == "full":
+        return solved(columns, label).reshape(setting.keep, setting.keep)
+    ridge = setting.noise**2 * torch.eye(columns.shape[1], dtype=columns.dtype, device=columns.device)
+    gamma = torch.linalg.solve(columns.mT @ columns + ridge, columns.mT @ label)
+    return gamma.reshape(setting.keep, setting.keep)
+
+
+def solved(columns: Tensor, label: Tensor) -> Tensor:
+    """Least squares; with more columns than prompts the shortest of the exact fits."""
+    if columns.shape[0] >= columns.shape[1]:
+        q, r = torch.linalg.qr(columns)
+        return torch.linalg.solve_triangular(r, (q.mT @ label)[:, None], upper=True)[:, 0]
+    q, r = torch.linalg.qr(columns.mT)
+    return q @ torch.linalg.solve_triangular(r.mT, label[:, None], upper=False)[:, 0]
+
+
+def exact_risk(setting: Setting, gamma: Tensor) -> float:
+    r""":math:`\sum_{j>N}\lambda_j + \sum_j \lambda_j - 2\Gamma_{jj}\lambda_j + \sum_{jk}\Gamma_{jk}^2(\lambda_j + v_j/n)`."""  # noqa: E501
+    variance = theory.power_law(setting.size, setting.s)
+    second = torch.tensor(variance + theory.label_energy(variance, setting.noise) / setting.n)[: setting.keep]
+    lam = torch.tensor(variance)
+    square = torch.einsum("jk,j->", gamma.cpu().square(), second)
+    return float(lam.sum() - 2 * (gamma.cpu().diagonal() * lam[: setting.keep]).sum() + square)
+
+
+def sandwich(setting: Setting, batch: int = 20000, seed: int = 0) -> Tensor:
+    r"""What least squares pays for large T, in units of :math:`(R + \sigma_y^2) N^2/T`; one number a seed-like batch.
+
+    With residuals r of the best :math:`\Gamma` and columns z it is :math:`E[r^2 z^\top H^{-1} z]` over
+    :math:`N^2 E[r^2]`, where :math:`H = E[zz^\top]` is known. Gaussian columns and independent residuals give 1.
+    """
+    best = setting.best()
+    means, query, label = designs(setting, seed, batch, step=1)
+    gamma = torch.tensor(best.gamma)
+    variance = theory.power_law(setting.size, setting.s)
+    second = torch.tensor(variance + theory.label_energy(variance, setting.noise) / setting.n)[: setting.keep]
+    residual = (label - torch.einsum("bk,bk->b", means * gamma, query)).square()
+    leverage = (means.square() / second).sum(-1) * query.square().sum(-1)
+    return (residual * leverage).mean() / (setting.keep**2 * (best.risk + setting.noise**2))
+
+
+@dataclass(frozen=True)
+class Contexts:
+    """Prompts of growing length on a hidden basis; tuples are axes."""
+
+    predictor: tuple[str, ...] = ("pretrained attention", "kernel ridge", "ridge on the basis", "attention on the basis")
+    n: tuple[int, ...] = (8, 16, 32, 64, 128, 256)  # examples of a prompt
+    seed: tuple[int, ...] = tuple(range(10))
+    pairs: int = 8  # hidden frequencies
+    power: int = 2  # the i-th lies in ((i-1)^power, i^power]
+    s: float = 1.0
+    noise: float = 0.5
+    batch: int = 64  # test prompts of a seed
+    T: int = 1024  # pretraining prompts, 8 labelled queries each
+    queries: int = 8
+
+    def data(self, seed: int, n: int) -> FunctionPrompts:
+        """Prompts on the basis of this seed."""
+        variance = tuple(theory.power_law(2 * self.pairs + 1, self.s).tolist())
+        return FunctionPrompts(hidden_line(self.pairs, self.power, seed), variance, n, self.noise, self.queries)
+
+    def dictionary(self) -> tuple[FourierBasis, np.ndarray]:
+        """All functions that may be among the hidden ones, with the variance to be expected of each."""
+        variance = theory.power_law(2 * self.pairs + 1, self.s)
+        expected = theory.expected_variance(variance[1::2], self.power)
+        return fourier_line(2 * len(expected) + 1), np.append(variance[0], np.repeat(expected, 2))
+
+
+def contexts(setting: Contexts, device: str = "cpu") -> xr.Dataset:
+    """Risk on test prompts by predictor and length of the prompt, and the closed forms of attention; (predictor, n, seed).
+
+    ``known`` and ``expected`` are the exact risks of the best attention on the basis, and on the dictionary by who
+    has to expect every basis; dimension (n,).
+    """  # noqa: E501
+    settings.among("predictor", setting.predictor, PREDICTORS)
+    rows = []
+    for n in setting.n:
+        for seed in setting.seed:
+            data = setting.data(seed, n)
+            test = data.draw(setting.batch, seed, 1, devices.device(device))
+            errors = [PREDICTORS[name](setting, data, seed)(test.context, test.query) - test.target
+                      for name in setting.predictor]
+            rows.append(torch.stack(errors).square().mean((-2, -1)))
+    risk = torch.stack(rows).reshape(len(setting.n), len(setting.seed), -1).permute(2, 0, 1).cpu().numpy()
+    known = [theory.best_attention(setting.data(0, n).variance, setting.noise, n).risk for n in setting.n]
+    expected = [theory.best_attention(setting.dictionary()[1], setting.noise, n).risk for n in setting.n]
+    about = {"long_name": "risk R", "units": "1"}
+    return xr.Dataset(
+        {"risk": (("predictor", "n", "seed"), risk, about), "known": ("n", known, about),
+         "expected": ("n", expected, about)},
+        coords=coordinates(setting, predictor="predictor", n="examples n", seed="seed"))
+
+
+def on_features(estimator, features):
+    """An estimator that is linear in x, given features instead."""
+    return lambda context, query: estimator(Context(features(context.x), context.y), features(query))
+
+
+def pretrained(setting: Contexts, data: FunctionPrompts, seed: int) -> FixedAttention:
+    """Attention on the whole dictionary, its diagonal fitted to T prompts: it has to find out which functions count."""
+    dictionary, _ = setting.dictionary()
+    prompts = data.draw(setting.T, seed, 0)
+    means = torch.cat([torch.einsum("bnk,bn->bk", dictionary.features(part.x), part.y) / data.n
+                       for part in map(Context._make, zip(*(p.split(256) for p in prompts.context), strict=True))])
+    columns = means[:, None, :] * dictionary.features(prompts.query)
+    gamma = torch.linalg.lstsq(columns.flatten(0, 1), prompts.observed.flatten()[:, None]).solution[:, 0]
+    return FixedAttention(dictionary.features, gamma)
+
+
+def expected_kernel(setting: Contexts):
+    """The covariance of the function to who does not know the basis: the best kernel for the prompt alone."""
+    dictionary, expected = setting.dictionary()
+    root = torch.tensor(expected).sqrt()
+    return lambda x, other: torch.einsum("...nk,...pk->...np", dictionary.features(x) * root,
+                                         dictionary.features(other) * root)
+
+
+# What answers a prompt, as functions of (setting, data, seed)
+PREDICTORS = {
+    "pretrained attention": pretrained,
+    "kernel ridge": lambda setting, data, seed: KernelRidge(expected_kernel(setting), setting.noise**2),
+    "ridge on the basis": lambda setting, data, seed: on_features(
+        Ridge(torch.diag(setting.noise**2 / torch.tensor(data.variance))), data.basis.features),
+    "attention on the basis": lambda setting, data, seed: FixedAttention(
+        data.basis.features, torch.tensor(theory.best_attention(data.variance, setting.noise, data.n).gamma)),
+    "attention on the dictionary": lambda setting, data, seed: FixedAttention(
+        setting.dictionary()[0].features,
+        torch.tensor(theory.best_attention(setting.dictionary()[1], setting.noise, data.n).gamma)),
+}
+
+
+def coordinates(setting: object, **labels: str) -> dict[str, tuple]:
+    """The axes with their names and units."""
+    return {name: (name, list(getattr(setting, name)), {"long_name": text, "units": "1"})
+            for name, text in labels.items()}
+
+
+def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
+    """The sweep over all axes, cached and resumable; `how` goes to `flbook.sweep.sweep`."""
+    check(setting)
+    seed_bytes = 8 * max(setting.T) * (setting.keep**2 + setting.n * setting.size)
+    return sweep(measure, setting, device=device, split=("seed",),
+                 cell_bytes=seed_bytes / len(setting.T) / len(setting.kind), **how)
+
+
+def stored(dataset: xr.Dataset) -> xr.Dataset:
+    """Of the paper's grid, what the package keeps: every run, in single precision."""
+    return dataset.astype("float32", keep_attrs=True)
