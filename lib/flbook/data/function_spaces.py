@@ -54,13 +54,16 @@ class FourierBasis:
         """Values of all functions at n points."""
         check_inputs(x, self.d)
         rows = torch.tensor(self.frequency, device=x.device)
-        values = torch.ones(*x.shape[:-1], self.size, dtype=x.dtype, device=x.device)
-        for k in rows.any(0).nonzero()[:, 0]:  # input by input: all factors at once would not fit into the memory
+        values = None
+        for k in range(self.d):  # input by input: all factors at once would not fit into the memory
             columns = rows[:, k].nonzero()[:, 0]
-            r = rows[columns, k]
-            angle = 2 * math.pi * x[..., k, None] * r.abs()
-            values[..., columns] *= math.sqrt(2) * torch.where(r > 0, torch.cos(angle), torch.sin(angle))
-        return values
+            if len(columns) == self.size:
+                factor = _waves(x[..., k], rows[:, k])
+                values = factor if values is None else values * factor
+            elif len(columns):
+                values = torch.ones(*x.shape[:-1], self.size, dtype=x.dtype, device=x.device) if values is None else values
+                values[..., columns] *= _waves(x[..., k], rows[columns, k])
+        return torch.ones(*x.shape[:-1], self.size, dtype=x.dtype, device=x.device) if values is None else values
 
     def gram(self) -> Float[Tensor, "J J"]:
         """Inner products of the functions: the identity."""
@@ -72,19 +75,21 @@ def fourier_line(size: int) -> FourierBasis:
     return FourierBasis(tuple(((j // 2) * (1 if j % 2 == 0 else -1),) for j in range(1, size + 1)))
 
 
-def hidden_line(pairs: int, power: int, seed: int) -> FourierBasis:
-    r"""A constant and `pairs` of cosine and sine, the i-th at a hidden frequency in :math:`((i-1)^p, i^p]`.
+def hidden_line(pairs: int, power: int = 2, spread: int = 4, seed: int = 0) -> FourierBasis:
+    r"""Pairs of cosine and sine on one input, the i-th at a hidden frequency in :math:`(M(i-1)^p, M i^p]`.
 
-    Who knows the basis has coefficients that decay with i. Who does not has to expect the frequency :math:`i^p`: the
-    same functions are p times less smooth to him. power 1 hides nothing.
+    Who knows the basis has coefficients that decay with i. Who does not has to expect all M frequencies of a first
+    group, and ever larger groups: the same functions are p times less smooth to him. power p = spread M = 1 hides
+    nothing.
 
-    Raises ValueError if pairs or power are below 1.
+    Raises ValueError if an argument is below 1.
     """
-    if pairs < 1 or power < 1:
-        raise ValueError(f"pairs and power must be at least 1; got pairs={pairs}, power={power}")
+    if min(pairs, power, spread) < 1:
+        raise ValueError(f"pairs, power and spread must be at least 1; got pairs={pairs}, power={power}, "
+                         f"spread={spread}")
     draw = rng.numpy_generator(seed, "hidden frequencies")
-    found = [int(draw.integers((i - 1) ** power + 1, i**power + 1)) for i in range(1, pairs + 1)]
-    return FourierBasis(((0,), *((sign * r,) for r in found for sign in (1, -1))))
+    found = [int(draw.integers(spread * (i - 1) ** power + 1, spread * i**power + 1)) for i in range(1, pairs + 1)]
+    return FourierBasis(tuple((sign * r,) for r in found for sign in (1, -1)))
 
 
 def gamma_smooth(smoothness: tuple[float, ...], bits: float) -> tuple[FourierBasis, tuple[float, ...]]:
@@ -165,3 +170,18 @@ class FunctionPrompts:
         y = clean + self.noise * normal("noise", self.n + self.queries) if self.noise else clean
         n = self.n
         return Prompts(Context(x[..., :n, :], y[..., :n]), x[..., n:, :], clean[..., n:], task, y[..., n:])
+
+
+def _waves(x: Float[Tensor, "*E n"], r: Tensor) -> Float[Tensor, "*E n J"]:
+    """sqrt(2) cos(2 pi r x) where r > 0, and the sine of -r where r < 0."""
+    if int(r.abs().max()) > len(r):
+        shift = torch.where(r < 0, 0.25, 0.0).to(x)
+        return math.sqrt(2) * torch.cos(2 * math.pi * (x[..., None] * r.abs() - shift))
+    # many frequencies: all powers of exp(2 pi i x) by doubling, as exact as cosines and several times as fast
+    cosine, sine = torch.cos(2 * math.pi * x)[..., None], torch.sin(2 * math.pi * x)[..., None]
+    while cosine.shape[-1] < int(r.abs().max()):
+        last, other = cosine[..., -1:], sine[..., -1:]
+        up = cosine * last - sine * other, sine * last + cosine * other
+        cosine, sine = torch.cat([cosine, up[0]], -1), torch.cat([sine, up[1]], -1)
+    place = r.abs() - 1 + torch.where(r < 0, cosine.shape[-1], 0)
+    return math.sqrt(2) * torch.cat([cosine, sine], -1)[..., place]

@@ -129,13 +129,19 @@ def lower_bound_alone(n: float, s: float, alpha: float, d: int = 1) -> float:
     return max(n ** (-2 * s / (2 * s + 1)), n ** (-2 * alpha / (2 * alpha + d)))
 
 
-def expected_variance(variance: Float[np.ndarray, " P"], power: int) -> Float[np.ndarray, " D"]:
-    r"""Variances in the first :math:`D = P^p` frequencies for who does not know which one of a group is used.
+def pair_variance(pairs: int, s: float) -> Float[np.ndarray, " P"]:
+    r"""Variances :math:`\propto i^{-2s-1}` of the two coefficients of each pair; all 2P of them add up to 1."""
+    variance = np.arange(1.0, pairs + 1) ** (-2 * s - 1)
+    return variance / (2 * variance.sum())
 
-    Frequency k belongs to the group i with :math:`(i-1)^p < k \le i^p`, and has the share
-    :math:`\lambda_i/(i^p - (i-1)^p)` of its pair: it decays like :math:`k^{-2s/p - 1}`, the smoothness being s/p.
+
+def expected_variance(variance: Float[np.ndarray, " P"], power: int, spread: int) -> Float[np.ndarray, " D"]:
+    r"""Variances of the frequencies :math:`1 \dots M P^p` for who does not know which one of a group is used.
+
+    The i-th group, :math:`M(i-1)^p < k \le M i^p`, shares :math:`\lambda_i` evenly: the variances decay like
+    :math:`k^{-2s/p - 1}`, so the smoothness is s/p.
     """
-    ends = np.arange(len(variance) + 1) ** power
+    ends = spread * np.arange(len(variance) + 1) ** power
     return np.repeat(np.asarray(variance, float) / np.diff(ends), np.diff(ends))
 
 

@@ -32,12 +32,12 @@ class Setting:
     r"""Pretraining of :math:`\Gamma` by least squares; tuples are the axes of the sweep."""
 
     kind: tuple[str, ...] = KINDS  # which matrices least squares may choose from
-    T: tuple[int, ...] = (4, 9, 18, 36, 54, 81, 122, 162, 324, 648, 1296, 2592)  # pretraining prompts
-    seed: tuple[int, ...] = tuple(range(40))
+    T: tuple[int, ...] = (4, 9, 18, 36, 54, 81, 122, 162, 324, 648, 1296)  # pretraining prompts
+    seed: tuple[int, ...] = tuple(range(30))
     keep: int = 9  # N, features
     size: int = 33  # functions that the truth is made of
     s: float = 1.0  # decay of the coefficients, variances j^(-2s-1)
-    n: int = 64  # examples of a prompt
+    n: int = 32  # examples of a prompt
     noise: float = 0.5  # sigma_y
 
     @classmethod
@@ -49,7 +49,7 @@ class Setting:
     def paper(cls) -> "Setting":
         """Seventeen features, 289 entries, and prompts up to 32 times as many."""
         T = (8, 17, 34, 72, 144, 217, 289, 434, 578, 1156, 2312, 4624, 9248)
-        return cls(keep=17, size=65, T=T, seed=tuple(range(20)))
+        return cls(keep=17, size=65, n=64, T=T, seed=tuple(range(20)))
 
     def thinned(self, **fields) -> "Setting":
         """The same setting with some fields changed."""
@@ -110,7 +110,10 @@ def fitted(kind: str, setting: Setting, means: Tensor, query: Tensor, label: Ten
 
 def solved(columns: Tensor, label: Tensor) -> Tensor:
     """Least squares; with more columns than prompts the shortest of the exact fits."""
-    if columns.shape[0] >= columns.shape[1]:
+    rows, size = columns.shape
+    if rows >= 4 * size:  # far from square, where the normal equations are safe and cheap
+        return torch.cholesky_solve((columns.mT @ label)[:, None], torch.linalg.cholesky(columns.mT @ columns))[:, 0]
+    if rows >= size:
         q, r = torch.linalg.qr(columns)
         return torch.linalg.solve_triangular(r, (q.mT @ label)[:, None], upper=True)[:, 0]
     q, r = torch.linalg.qr(columns.mT)
@@ -144,70 +147,70 @@ def sandwich(setting: Setting, batch: int = 20000, seed: int = 0) -> Tensor:
 
 @dataclass(frozen=True)
 class Contexts:
-    """Prompts of growing length on a hidden basis; tuples are axes."""
+    """Prompts on a hidden basis; tuples are axes."""
 
-    predictor: tuple[str, ...] = ("pretrained attention", "kernel ridge", "ridge on the basis", "attention on the basis")
-    n: tuple[int, ...] = (8, 16, 32, 64, 128, 256)  # examples of a prompt
-    seed: tuple[int, ...] = tuple(range(10))
-    pairs: int = 8  # hidden frequencies
-    power: int = 2  # the i-th lies in ((i-1)^power, i^power]
+    predictor: tuple[str, ...] = ("pretrained attention", "attention on the basis", "kernel ridge", "ridge on the basis")
+    n: tuple[int, ...] = (16, 64, 128)  # examples of a prompt
+    T: tuple[int, ...] = (16, 64, 256, 1024)  # pretraining prompts
+    seed: tuple[int, ...] = tuple(range(10))  # each has a hidden basis of its own
+    pairs: int = 4  # hidden frequencies
+    power: int = 2  # the i-th lies in (spread (i-1)^power, spread i^power]
+    spread: int = 4
     s: float = 1.0
-    noise: float = 0.5
+    noise: float = 1.0  # sigma_y
     batch: int = 64  # test prompts of a seed
-    T: int = 1024  # pretraining prompts, 8 labelled queries each
-    queries: int = 8
+    queries: int = 16  # labelled queries on each context
 
     def data(self, seed: int, n: int) -> FunctionPrompts:
         """Prompts on the basis of this seed."""
-        variance = tuple(theory.power_law(2 * self.pairs + 1, self.s).tolist())
-        return FunctionPrompts(hidden_line(self.pairs, self.power, seed), variance, n, self.noise, self.queries)
+        variance = tuple(np.repeat(theory.pair_variance(self.pairs, self.s), 2).tolist())
+        basis = hidden_line(self.pairs, self.power, self.spread, seed)
+        return FunctionPrompts(basis, variance, n, self.noise, self.queries)
 
     def dictionary(self) -> tuple[FourierBasis, np.ndarray]:
         """All functions that may be among the hidden ones, with the variance to be expected of each."""
-        variance = theory.power_law(2 * self.pairs + 1, self.s)
-        expected = theory.expected_variance(variance[1::2], self.power)
-        return fourier_line(2 * len(expected) + 1), np.append(variance[0], np.repeat(expected, 2))
+        expected = theory.expected_variance(theory.pair_variance(self.pairs, self.s), self.power, self.spread)
+        rows = tuple((sign * r,) for r in range(1, len(expected) + 1) for sign in (1, -1))
+        return FourierBasis(rows), np.repeat(expected, 2)
 
 
 def contexts(setting: Contexts, device: str = "cpu") -> xr.Dataset:
-    """Risk on test prompts by predictor and length of the prompt, and the closed forms of attention; (predictor, n, seed).
+    """Risk on test prompts, dimensions (predictor, n, T, seed), and the closed forms of attention over n.
 
-    ``known`` and ``expected`` are the exact risks of the best attention on the basis, and on the dictionary by who
-    has to expect every basis; dimension (n,).
-    """  # noqa: E501
+    ``known`` and ``expected`` are the exact risks of the best attention on the basis, and of the best on the whole
+    dictionary for who has to expect every basis.
+    """
     settings.among("predictor", setting.predictor, PREDICTORS)
     rows = []
     for n in setting.n:
         for seed in setting.seed:
             data = setting.data(seed, n)
             test = data.draw(setting.batch, seed, 1, devices.device(device))
-            errors = [PREDICTORS[name](setting, data, seed)(test.context, test.query) - test.target
-                      for name in setting.predictor]
-            rows.append(torch.stack(errors).square().mean((-2, -1)))
-    risk = torch.stack(rows).reshape(len(setting.n), len(setting.seed), -1).permute(2, 0, 1).cpu().numpy()
+            errors = [predictor(test.context, test.query) - test.target for name in setting.predictor
+                      for predictor in PREDICTORS[name](setting, data, seed)]
+            rows.append(torch.stack(errors).square().mean((-2, -1)).reshape(len(setting.predictor), -1))
+    risk = torch.stack(rows).unflatten(0, (len(setting.n), len(setting.seed))).permute(2, 0, 3, 1).cpu().numpy()
     known = [theory.best_attention(setting.data(0, n).variance, setting.noise, n).risk for n in setting.n]
     expected = [theory.best_attention(setting.dictionary()[1], setting.noise, n).risk for n in setting.n]
     about = {"long_name": "risk R", "units": "1"}
     return xr.Dataset(
-        {"risk": (("predictor", "n", "seed"), risk, about), "known": ("n", known, about),
+        {"risk": (("predictor", "n", "T", "seed"), risk, about), "known": ("n", known, about),
          "expected": ("n", expected, about)},
-        coords=coordinates(setting, predictor="predictor", n="examples n", seed="seed"))
+        coords=coordinates(setting, predictor="predictor", n="examples n", T="pretraining prompts T", seed="seed"))
 
 
-def on_features(estimator, features):
-    """An estimator that is linear in x, given features instead."""
-    return lambda context, query: estimator(Context(features(context.x), context.y), features(query))
+def pretrained(setting: Contexts, data: FunctionPrompts, seed: int) -> list[FixedAttention]:
+    """Attention on the whole dictionary, its diagonal fitted to T prompts: it has to find out which functions count.
 
-
-def pretrained(setting: Contexts, data: FunctionPrompts, seed: int) -> FixedAttention:
-    """Attention on the whole dictionary, its diagonal fitted to T prompts: it has to find out which functions count."""
+    One for every T. Fewer equations than unknowns: the shortest solution.
+    """
     dictionary, _ = setting.dictionary()
-    prompts = data.draw(setting.T, seed, 0)
-    means = torch.cat([torch.einsum("bnk,bn->bk", dictionary.features(part.x), part.y) / data.n
-                       for part in map(Context._make, zip(*(p.split(256) for p in prompts.context), strict=True))])
-    columns = means[:, None, :] * dictionary.features(prompts.query)
-    gamma = torch.linalg.lstsq(columns.flatten(0, 1), prompts.observed.flatten()[:, None]).solution[:, 0]
-    return FixedAttention(dictionary.features, gamma)
+    prompts = data.draw(max(setting.T), seed, 0)
+    chunks = zip(*(part.float().split(64) for part in (*prompts.context, prompts.query)), strict=True)
+    columns = torch.cat([torch.einsum("bnk,bn->bk", dictionary.features(x), y / data.n)[:, None]
+                         * dictionary.features(query) for x, y, query in chunks]).double()
+    return [FixedAttention(dictionary.features, solved(columns[:T].flatten(0, 1), prompts.observed[:T].flatten()))
+            for T in setting.T]
 
 
 def expected_kernel(setting: Contexts):
@@ -218,17 +221,28 @@ def expected_kernel(setting: Contexts):
                                          dictionary.features(other) * root)
 
 
-# What answers a prompt, as functions of (setting, data, seed)
+def ridge_on_basis(setting: Contexts, data: FunctionPrompts):
+    """Ridge regression on the hidden functions: the Bayes estimator for who knows them."""
+    estimator = Ridge(torch.diag(setting.noise**2 / torch.tensor(data.variance)))
+    features = data.basis.features
+    return lambda context, query: estimator(Context(features(context.x), context.y), features(query))
+
+
+def attention(basis: FourierBasis, variance: np.ndarray, setting: Contexts, n: int) -> FixedAttention:
+    r"""Attention with the best :math:`\Gamma` for these variances."""
+    return FixedAttention(basis.features, torch.tensor(theory.best_attention(variance, setting.noise, n).gamma))
+
+
+# What answers a prompt, as functions of (setting, data, seed): one predictor for each T, or the same for all
 PREDICTORS = {
     "pretrained attention": pretrained,
-    "kernel ridge": lambda setting, data, seed: KernelRidge(expected_kernel(setting), setting.noise**2),
-    "ridge on the basis": lambda setting, data, seed: on_features(
-        Ridge(torch.diag(setting.noise**2 / torch.tensor(data.variance))), data.basis.features),
-    "attention on the basis": lambda setting, data, seed: FixedAttention(
-        data.basis.features, torch.tensor(theory.best_attention(data.variance, setting.noise, data.n).gamma)),
-    "attention on the dictionary": lambda setting, data, seed: FixedAttention(
-        setting.dictionary()[0].features,
-        torch.tensor(theory.best_attention(setting.dictionary()[1], setting.noise, data.n).gamma)),
+    "attention on the basis": lambda setting, data, seed: [
+        attention(data.basis, np.array(data.variance), setting, data.n)] * len(setting.T),
+    "attention on the dictionary": lambda setting, data, seed: [
+        attention(*setting.dictionary(), setting, data.n)] * len(setting.T),
+    "kernel ridge": lambda setting, data, seed: [
+        KernelRidge(expected_kernel(setting), setting.noise**2)] * len(setting.T),
+    "ridge on the basis": lambda setting, data, seed: [ridge_on_basis(setting, data)] * len(setting.T),
 }
 
 
