@@ -300,3 +300,18 @@ def test_what_cannot_be_drawn_gets_a_sentence(phases, history, draw, sentence):
 def test_drawing_and_fitting_load_no_torch():
     code = "import sys, flbook.plots, flbook.fits; sys.exit('torch' in sys.modules or 'tqdm' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_series_carry_their_spread_and_the_lines_beside_them():
+    grid = np.array([1.0, 10.0, 100.0])
+    risk = xr.DataArray(np.outer([1, 2, 3.0], grid), dims=("seed", "n"), coords={"n": grid}, name="risk")
+    fig = plots.series({"a": risk, "b": 2 * risk.mean("seed")}, "n", paint={"a": plots.SIGNAL},
+                     lines={"closed form": (grid, grid)}, levels={"floor": 0.5}, ylim=(0.1, 1e3), title="t")
+    ax = fig.axes[0]
+    drawn = {line.get_label(): line for line in ax.get_lines()}
+    np.testing.assert_allclose(drawn["a"].get_ydata(), 2 * grid)
+    assert drawn["a"].get_color() == plots.SIGNAL != drawn["b"].get_color() and drawn["a"].get_linestyle() == "None"
+    assert drawn["closed form"].get_color() == plots.THEORY and set(drawn) == {"a", "b", "closed form", "floor"}
+    bars = ax.collections[0].get_segments()
+    np.testing.assert_allclose([bar[:, 1] for bar in bars], np.outer(grid, [1.2, 2.8]))
+    assert ax.get_ylim() == (0.1, 1e3) and len(fig.legends[0].get_texts()) == 4

@@ -4,7 +4,6 @@ import itertools
 import math
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -54,16 +53,13 @@ class FourierBasis:
         """Values of all functions at n points."""
         check_inputs(x, self.d)
         rows = torch.tensor(self.frequency, device=x.device)
-        values = None
-        for k in range(self.d):  # input by input: all factors at once would not fit into the memory
+        if self.d == 1 and bool(rows.all()):
+            return _waves(x[..., 0], rows[:, 0])
+        values = torch.ones(*x.shape[:-1], self.size, dtype=x.dtype, device=x.device)
+        for k in rows.any(0).nonzero()[:, 0].tolist():  # one input at a time: all factors would not fit into the memory
             columns = rows[:, k].nonzero()[:, 0]
-            if len(columns) == self.size:
-                factor = _waves(x[..., k], rows[:, k])
-                values = factor if values is None else values * factor
-            elif len(columns):
-                values = torch.ones(*x.shape[:-1], self.size, dtype=x.dtype, device=x.device) if values is None else values
-                values[..., columns] *= _waves(x[..., k], rows[columns, k])
-        return torch.ones(*x.shape[:-1], self.size, dtype=x.dtype, device=x.device) if values is None else values
+            values[..., columns] *= _waves(x[..., k], rows[columns, k])
+        return values
 
     def gram(self) -> Float[Tensor, "J J"]:
         """Inner products of the functions: the identity."""

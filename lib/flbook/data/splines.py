@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from flbook import rng
@@ -48,7 +48,7 @@ class SplineBasis:
         """Number of functions."""
         return sum((2**a + self.order) ** self.d for a in self.levels)
 
-    def level(self) -> Float[np.ndarray, " J"]:
+    def level(self) -> Int[np.ndarray, " J"]:
         """The level of every function."""
         return np.repeat(self.levels, [(2**a + self.order) ** self.d for a in self.levels])
 
@@ -132,8 +132,8 @@ class HiddenSplines:
 
     def __post_init__(self):
         if min(self.size, self.d, self.active) < 1 or min(self.order, self.level) < 0 or self.active > self.d:
-            raise ValueError(f"size, d and active must be at least 1, order and level at least 0, and active at most d; "
-                             f"got {self}")
+            raise ValueError(f"size, d and active must be at least 1, order and level at least 0, and active at "
+                             f"most d; got {self}")
         known = math.comb(self.d, self.active) * (2**self.level + self.order) ** self.active
         if 2 * self.size > known:
             raise ValueError(f"size must be at most {known // 2}, half of the {known} different functions; got "
@@ -197,8 +197,8 @@ def inverse_root(gram: Float[Tensor, "J J"]) -> Float[Tensor, "J J"]:
     """
     values, vectors = torch.linalg.eigh(gram)
     if not values[0] > 1e-12 * values[-1]:
-        raise ValueError(f"gram must be positive definite, the functions linearly independent; its eigenvalues run from "
-                         f"{values[0]:.3g} to {values[-1]:.3g}")
+        raise ValueError(f"gram must be positive definite, the functions linearly independent; its eigenvalues run "
+                         f"from {values[0]:.3g} to {values[-1]:.3g}")
     return torch.einsum("jk,k,lk->jl", vectors, values.rsqrt(), vectors)
 
 

@@ -68,7 +68,7 @@ class FeatureAttention(nn.Module):
 
 
 class FixedAttention:
-    r"""Linear attention on features that are given, :math:`\hat y = \frac1n\sum_i y_i\,\phi(x_i)^\top\Gamma\,\phi(x_q)`.
+    r"""Linear attention on given features, :math:`\hat y = \frac1n\sum_i y_i\,\phi(x_i)^\top\Gamma\,\phi(x_q)`.
 
     features: maps points (*E, n, d) to (*E, n, N). gamma: N numbers, a diagonal, or an N x N matrix.
     """

@@ -12,6 +12,7 @@ from flbook.plots.laws import collapse, scaling
 from flbook.plots.look import CHANCE, NOISE, SIGNAL, TEST, THEORY, TRAIN, log_ticks, panels, style
 from flbook.plots.phase import phase_diagram
 from flbook.plots.picture import png, show
+from flbook.plots.series import series
 from flbook.plots.tiles import filter_sheet, picture_sheet
 
 __all__ = [
@@ -34,6 +35,7 @@ __all__ = [
     "picture_sheet",
     "png",
     "scaling",
+    "series",
     "show",
     "style",
 ]

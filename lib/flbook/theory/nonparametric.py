@@ -1,4 +1,4 @@
-r"""In-context learning of functions: exact risks of linear attention on an orthonormal basis, and the rates they follow.
+r"""In-context learning of functions: exact risks of linear attention on an orthonormal basis, and their rates.
 
 A function has independent coefficients of variance :math:`\lambda_j`. Attention averages
 :math:`\hat b_j = \frac1n\sum_i y_i f_j(x_i)` and predicts :math:`\sum_j \gamma_j \hat b_j f_j(x_q)`. Risks are mean
@@ -9,8 +9,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
+Numbers = Float[np.ndarray, "*E"] | float  # one or many
+Counts = Int[np.ndarray, "*E"] | int
 TERMS = 2**20  # of an infinite sum, before an integral takes over
 
 
@@ -28,7 +30,6 @@ def label_energy(variance: Float[np.ndarray, " J"], noise: float) -> Float[np.nd
 
     Exact for an orthonormal basis with :math:`\sum_l \lambda_l f_l^2` constant, such as `power_law` on the Fourier basis.
     """  # noqa: E501
-    variance = np.asarray(variance, float)
     return variance.sum() + noise**2 - variance
 
 
@@ -42,7 +43,7 @@ class Attention(NamedTuple):
     spread: float  # variance of what was averaged
 
 
-def best_attention(variance: Float[np.ndarray, " J"], noise: float, n: int, keep: int | None = None) -> Attention:
+def best_attention(variance: Float[np.ndarray, " J"], noise: float, n: float, keep: int | None = None) -> Attention:
     r"""The best :math:`\Gamma` for prompts of n examples on the first `keep` functions; it is diagonal.
 
     .. math:: \gamma_j = \frac{\lambda_j}{\lambda_j + v_j/n}, \qquad
@@ -51,7 +52,6 @@ def best_attention(variance: Float[np.ndarray, " J"], noise: float, n: int, keep
     Source: derived in the lecture.
     """
     check_length(n)
-    variance = np.asarray(variance, float)
     lam, v = variance[:keep], label_energy(variance, noise)[:keep] / n
     gamma = lam / np.maximum(lam + v, np.finfo(float).tiny)
     shrinkage, spread = float(((1 - gamma) ** 2 * lam).sum()), float((gamma**2 * v).sum())
@@ -59,15 +59,14 @@ def best_attention(variance: Float[np.ndarray, " J"], noise: float, n: int, keep
     return Attention(gamma, bias + shrinkage + spread, bias, shrinkage, spread)
 
 
-def projection_risk(variance: Float[np.ndarray, " J"], noise: float, n: int) -> Float[np.ndarray, " J+1"]:
+def projection_risk(variance: Float[np.ndarray, " J"], noise: float, n: float) -> Float[np.ndarray, " J+1"]:
     r"""Risk of :math:`\Gamma = I` on the first N = 0 ... J functions: :math:`\sum_{j>N}\lambda_j + \frac1n\sum_{j\le N} v_j`."""  # noqa: E501
     check_length(n)
-    variance = np.asarray(variance, float)
     spread = np.cumsum(label_energy(variance, noise)) / n
     return variance.sum() - np.append(0, np.cumsum(variance)) + np.append(0, spread)
 
 
-def series_risk(n: Float[np.ndarray, "*E"] | float, s: float, v: float) -> Float[np.ndarray, "*E"]:
+def series_risk(n: Numbers, s: float, v: float) -> Numbers:
     r"""The infinite sum :math:`\sum_j \frac{\lambda_j v/n}{\lambda_j + v/n}` for `power_law` variances."""
     lam = power_law(TERMS, s)[1::2]  # each of them twice
     shrunk = [2 * (lam * (v / one) / (lam + v / one)).sum() + (v / one) / (1 + v / one) for one in np.ravel(n)]
@@ -75,7 +74,7 @@ def series_risk(n: Float[np.ndarray, "*E"] | float, s: float, v: float) -> Float
     return np.reshape(shrunk, np.shape(n)) + last ** (-2 * s) / (2 * s)
 
 
-def asymptote(n: Float[np.ndarray, "*E"] | float, s: float, v: float) -> Float[np.ndarray, "*E"]:
+def asymptote(n: Numbers, s: float, v: float) -> Numbers:
     r"""What `series_risk` tends to: the integral, and the first correction to it.
 
     .. math:: R \approx \Big(\frac vn\Big)^{\frac{2s}{2s+1}} \frac{\pi/(2s+1)}{\sin(\pi/(2s+1))} - \frac{v}{2n}
@@ -86,7 +85,7 @@ def asymptote(n: Float[np.ndarray, "*E"] | float, s: float, v: float) -> Float[n
     return (v / np.asarray(n, float)) ** (2 * s / p) * (math.pi / p) / math.sin(math.pi / p) - v / (2 * np.asarray(n))
 
 
-def truncation(keep: Float[np.ndarray, "*E"] | int, s: float) -> Float[np.ndarray, "*E"]:
+def truncation(keep: Counts, s: float) -> Numbers:
     r"""The bias :math:`\sum_{j > N} \lambda_j` of `power_law` variances, which falls like :math:`N^{-2s}/(2s)`."""
     sums = np.cumsum(power_law(TERMS, s)[::-1])[::-1]
     return sums[np.asarray(keep)] + (TERMS + 0.5) ** (-2 * s) / (2 * s)
@@ -142,7 +141,7 @@ def expected_variance(variance: Float[np.ndarray, " P"], power: int, spread: int
     :math:`k^{-2s/p - 1}`, so the smoothness is s/p.
     """
     ends = spread * np.arange(len(variance) + 1) ** power
-    return np.repeat(np.asarray(variance, float) / np.diff(ends), np.diff(ends))
+    return np.repeat(variance / np.diff(ends), np.diff(ends))
 
 
 def diagonal_floor(gram: Float[np.ndarray, "J J"], variance: Float[np.ndarray, " J"]) -> float:

@@ -93,7 +93,7 @@ def _pool(pool: Pool, seed: tuple[int, ...], device: str) -> Prompts:
     return drawn(pool.setting, pool.n, pool.T, seed, 0, device)
 
 
-def drawn(setting: Setting, n: int, batch: int, seed: tuple[int, ...], step: int, device: str) -> Prompts:
+def drawn(setting: Setting, n: int, batch: int, seed: tuple[int, ...], step: int, device="cpu") -> Prompts:
     """Prompts of all seeds in single precision, each on the features of its own seed."""
     each = [setting.data(n, one).draw(batch, one, step, device, torch.float32) for one in seed]
     contexts = Context(*map(torch.stack, zip(*(part.context for part in each), strict=True)))
@@ -108,7 +108,7 @@ def taken(prompts: Prompts, places: Tensor) -> Prompts:
 
 
 def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Risk on fresh prompts by model, dimensions (model, n, T, seed); ``train`` is the learned features' on their own."""
+    """Risk on fresh prompts, dimensions (model, n, T, seed); ``train`` is that of learned features on their prompts."""
     check(setting)
     risks, trained = [], []
     for n in setting.n:

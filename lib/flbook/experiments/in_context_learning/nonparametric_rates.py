@@ -25,6 +25,7 @@ from flbook.theory import nonparametric as theory
 
 VERSION = 1
 KINDS = ("full", "full with ridge", "diagonal")
+BLOCK = 64  # prompts of one step: more prompts are more steps, so that fewer are the first of many
 
 
 @dataclass(frozen=True)
@@ -82,18 +83,21 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     risks = [[[exact_risk(setting, fitted(kind, setting, *(part[:T] for part in design)))
                for T in setting.T] for kind in setting.kind]
              for design in (designs(setting, seed, max(setting.T), device) for seed in setting.seed)]
-    values = torch.tensor(risks).movedim(0, -1).numpy()
+    values = torch.tensor(risks, dtype=torch.float64).movedim(0, -1).numpy()
     return xr.Dataset({"risk": (("kind", "T", "seed"), values, {"long_name": "risk R", "units": "1"})},
                       coords=coordinates(setting, kind="kind of Γ", T="pretraining prompts T", seed="seed"))
 
 
-def designs(setting: Setting, seed: int, batch: int, device: str = "cpu", step: int = 0) -> tuple[Tensor, ...]:
+def designs(setting: Setting, seed: int, batch: int, device: str = "cpu", block: int = BLOCK) -> tuple[Tensor, ...]:
     r"""Of `batch` prompts the averages :math:`\hat b` (batch, N), the features of the query, and its label."""
     data = setting.data()
     basis = replace(data.basis, frequency=data.basis.frequency[: setting.keep])
-    prompts = data.draw(batch, seed, step, devices.device(device))
-    means = torch.einsum("bnk,bn->bk", basis.features(prompts.context.x), prompts.context.y) / setting.n
-    return means, basis.features(prompts.query)[:, 0], prompts.observed[:, 0]
+    parts = []
+    for step in range(-(-batch // block)):
+        prompts = data.draw(block, seed, step, devices.device(device))
+        means = torch.einsum("bnk,bn->bk", basis.features(prompts.context.x), prompts.context.y) / setting.n
+        parts.append((means, basis.features(prompts.query)[:, 0], prompts.observed[:, 0]))
+    return tuple(torch.cat(column)[:batch] for column in zip(*parts, strict=True))
 
 
 def fitted(kind: str, setting: Setting, means: Tensor, query: Tensor, label: Tensor) -> Tensor:
@@ -129,14 +133,14 @@ def exact_risk(setting: Setting, gamma: Tensor) -> float:
     return float(lam.sum() - 2 * (gamma.cpu().diagonal() * lam[: setting.keep]).sum() + square)
 
 
-def sandwich(setting: Setting, batch: int = 20000, seed: int = 0) -> Tensor:
+def sandwich(setting: Setting, batch: int = 10000, seed: int = 0) -> Tensor:
     r"""What least squares pays for large T, in units of :math:`(R + \sigma_y^2) N^2/T`; one number a seed-like batch.
 
     With residuals r of the best :math:`\Gamma` and columns z it is :math:`E[r^2 z^\top H^{-1} z]` over
     :math:`N^2 E[r^2]`, where :math:`H = E[zz^\top]` is known. Gaussian columns and independent residuals give 1.
     """
     best = setting.best()
-    means, query, label = designs(setting, seed, batch, step=1)
+    means, query, label = designs(setting, seed, batch, block=1000)
     gamma = torch.tensor(best.gamma)
     variance = theory.power_law(setting.size, setting.s)
     second = torch.tensor(variance + theory.label_energy(variance, setting.noise) / setting.n)[: setting.keep]
@@ -149,7 +153,8 @@ def sandwich(setting: Setting, batch: int = 20000, seed: int = 0) -> Tensor:
 class Contexts:
     """Prompts on a hidden basis; tuples are axes."""
 
-    predictor: tuple[str, ...] = ("pretrained attention", "attention on the basis", "kernel ridge", "ridge on the basis")
+    predictor: tuple[str, ...] = ("pretrained attention", "attention on the basis", "kernel ridge",
+                                  "ridge on the basis")
     n: tuple[int, ...] = (16, 64, 128)  # examples of a prompt
     T: tuple[int, ...] = (16, 64, 256, 1024)  # pretraining prompts
     seed: tuple[int, ...] = tuple(range(10))  # each has a hidden basis of its own
@@ -190,7 +195,7 @@ def contexts(setting: Contexts, device: str = "cpu") -> xr.Dataset:
                       for predictor in PREDICTORS[name](setting, data, seed)]
             rows.append(torch.stack(errors).square().mean((-2, -1)).reshape(len(setting.predictor), -1))
     risk = torch.stack(rows).unflatten(0, (len(setting.n), len(setting.seed))).permute(2, 0, 3, 1).cpu().numpy()
-    known = [theory.best_attention(setting.data(0, n).variance, setting.noise, n).risk for n in setting.n]
+    known = [theory.best_attention(np.array(setting.data(0, n).variance), setting.noise, n).risk for n in setting.n]
     expected = [theory.best_attention(setting.dictionary()[1], setting.noise, n).risk for n in setting.n]
     about = {"long_name": "risk R", "units": "1"}
     return xr.Dataset(
@@ -205,11 +210,15 @@ def pretrained(setting: Contexts, data: FunctionPrompts, seed: int) -> list[Fixe
     One for every T. Fewer equations than unknowns: the shortest solution.
     """
     dictionary, _ = setting.dictionary()
-    prompts = data.draw(max(setting.T), seed, 0)
-    chunks = zip(*(part.float().split(64) for part in (*prompts.context, prompts.query)), strict=True)
-    columns = torch.cat([torch.einsum("bnk,bn->bk", dictionary.features(x), y / data.n)[:, None]
-                         * dictionary.features(query) for x, y, query in chunks]).double()
-    return [FixedAttention(dictionary.features, solved(columns[:T].flatten(0, 1), prompts.observed[:T].flatten()))
+    columns, labels = [], []
+    for step in range(-(-max(setting.T) // BLOCK)):
+        prompts = data.draw(BLOCK, seed, 2 + step, dtype=torch.float32)
+        inside = dictionary.features(prompts.context.x)
+        means = torch.einsum("bnk,bn->bk", inside, prompts.context.y / data.n)
+        columns.append(means[:, None] * dictionary.features(prompts.query))
+        labels.append(prompts.observed)
+    columns, label = torch.cat(columns).double(), torch.cat(labels).double()
+    return [FixedAttention(dictionary.features, solved(columns[:T].flatten(0, 1), label[:T].flatten()))
             for T in setting.T]
 
 

@@ -1,0 +1,57 @@
+"""Measured series over one axis, with the closed forms and levels that they are held against."""
+
+from collections.abc import Mapping
+
+import matplotlib.pyplot as plt
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+from flbook.plots.look import MARKERS, THEORY, canvas, colours, label, log_ticks, styled, typeset
+
+DASHES = ("--", "-.", ":", (0, (4, 1, 1, 1, 1, 1)))
+
+
+@styled
+def series(
+    measured: Mapping[str, xr.DataArray],
+    x: str,
+    paint: Mapping[str, str] | None = None,
+    lines: Mapping[str, tuple[np.ndarray, np.ndarray]] | None = None,
+    levels: Mapping[str, float] | None = None,
+    over: str = "seed",
+    joined: bool = False,
+    log: str = "xy",
+    ylim: tuple[float, float] | None = None,
+    title: str = "",
+    ax: plt.Axes | None = None,
+) -> Figure:
+    """Measured series as dots: medians over the seeds, with bars from their 10 % to their 90 % quantile.
+
+    Args:
+        measured: label -> DataArray over `x` and perhaps `over`; the axis labels come from the first.
+        paint: label -> colour; what is not named gets one of its own.
+        lines: closed forms, label -> (positions, heights), black and dashed.
+        levels: horizontal lines, label -> height, black and dotted.
+        joined: connect the dots by thin lines.
+    """
+    ax = canvas(ax)
+    paint = {**colours(list(measured)), **(paint or {})}
+    for k, (name, da) in enumerate(measured.items()):
+        low, middle, high = (da.quantile(q, over) if over in da.dims else da for q in (0.1, 0.5, 0.9))
+        ax.vlines(da[x], low, high, color=paint[name], linewidth=1.4, alpha=0.6)
+        ax.plot(da[x], middle, MARKERS[k], color=paint[name], markeredgecolor="white", markersize=7, zorder=3,
+                linestyle="-" if joined else "none", linewidth=1.1, label=typeset(name))  # fmt: skip
+    for k, (name, (place, height)) in enumerate((lines or {}).items()):
+        ax.plot(place, height, color=THEORY, linestyle=DASHES[k % 4], linewidth=1.5, label=typeset(name))
+    for k, (name, height) in enumerate((levels or {}).items()):
+        spaced = (0, (1, 2 + 3 * k))
+        ax.axhline(height, color=THEORY, linestyle=spaced, linewidth=1.5, label=typeset(name))
+    first = next(iter(measured.values()))
+    ax.set(xscale="log" if "x" in log else "linear", yscale="log" if "y" in log else "linear")
+    ax.set(xlabel=label(first[x]), ylabel=label(first), title=title)
+    if ylim:
+        ax.set_ylim(ylim)
+    log_ticks(ax)
+    ax.figure.legend(loc="outside lower center", ncols=2, fontsize=9)
+    return ax.figure
