@@ -35,7 +35,8 @@ class SignPrompts:
         if self.noise == 0 and not self.values:
             raise ValueError("noise must be positive: without noise one example says everything; got 0")
         if len(self.values) != len(self.chances) or (self.chances and abs(sum(self.chances) - 1) > 1e-12):
-            raise ValueError(f"chances must add up to 1, one for each of the {len(self.values)} values; got {self.chances}")
+            raise ValueError(f"chances must add up to 1, one for each of the {len(self.values)} values; got "
+                             f"{self.chances}")
 
     def draw(self, batch: int, seed: int | tuple[int, ...], step: int = 0, device="cpu",
              dtype: torch.dtype = torch.float64) -> Prompts:

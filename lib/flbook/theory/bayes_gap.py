@@ -22,6 +22,12 @@ def sign_posterior_variance(k: Int[np.ndarray, " K"], noise: float) -> Float[np.
     return _gaussian(lambda z: np.cosh(np.clip(z, -350, 350)) ** -2.0, mean, np.sqrt(mean))
 
 
+def sign_posterior_mean(k: Int[np.ndarray, " K"], noise: float, share: float = 1.0) -> Float[np.ndarray, " K"]:
+    r"""Mean of the posterior mean where f = 1: :math:`E\tanh(S/\sigma_y^2)`; `share` of the evidence is believed."""
+    mean = _evidence(k, noise)
+    return _gaussian(lambda z: np.tanh(share * z), mean, np.sqrt(mean))
+
+
 def sign_asymptote(k: Int[np.ndarray, " K"], noise: float) -> Float[np.ndarray, " K"]:
     r"""Its limit :math:`\sqrt{\pi/2m}\,e^{-m/2}` with the evidence :math:`m = k/\sigma_y^2`."""
     mean = _evidence(k, noise)
@@ -44,8 +50,22 @@ def chernoff_sign(noise: float) -> float:
 
 
 def reported_sign(noise: float) -> float:
-    r"""The constant of the theorem as reported, :math:`D^2/(8(\nu^2 + bD/2))` at D = 1, b = 0: :math:`1/(8\sigma_y^2)`."""  # noqa: E501
-    return 1 / (8 * noise**2)
+    r"""The constant of the theorem as reported, :math:`D^2/(8(\nu^2 + bD/2))`, for the two signs: :math:`1/(8\sigma_y^2)`.
+
+    :math:`D = 2/\sigma_y^2` is the divergence of one label, :math:`\nu^2 = 4/\sigma_y^2` the variance of its
+    log-likelihood ratio, which is Gaussian: b = 0.
+    """  # noqa: E501
+    divergence, spread = 2 / noise**2, 4 / noise**2
+    return divergence**2 / (8 * spread)
+
+
+def reported_planes(noise: float) -> float:
+    r"""The same for two planes, at most: :math:`D = 1/\sigma_y^2`, and :math:`\nu^2` not below the ratio's variance.
+
+    The ratio's variance is :math:`1/\sigma_y^2 + 2/\sigma_y^4`; with b = 0, the best case, :math:`1/(8(\sigma_y^2 + 2))`.
+    """  # noqa: E501
+    divergence, spread = 1 / noise**2, 1 / noise**2 + 2 / noise**4
+    return divergence**2 / (8 * spread)
 
 
 def planes_rate(noise: float) -> float:

@@ -179,7 +179,8 @@ def check(setting: Setting) -> None:
     settings.among("model", setting.model, MODELS)
     settings.among("law", (setting.law,), ("Gaussian", *NOISE))
     if min(setting.N) < 0:
-        raise ValueError(f"N must not be negative, pretraining prompts (0: fresh ones at every step); got {min(setting.N)}")
+        raise ValueError(f"N must not be negative, pretraining prompts (0: fresh ones at every step); got "
+                         f"{min(setting.N)}")
     setting.data()
     Recipe(setting.steps, setting.batch, setting.lr)
 
