@@ -13,7 +13,7 @@ def drawn(*lead, n=5, d=2):
 
 @pytest.mark.parametrize("told", [True, False])
 def test_every_length_is_the_prompt_of_that_length(told):
-    model = UniformAttention(2, told=told, longest=5)
+    model = UniformAttention(2, told=told)
     context, query = drawn(3)
     every = model.every(context, query)
     for k in range(1, 6):
@@ -45,7 +45,7 @@ def test_frozen_features():
 
 
 def test_bad_input_is_one_sentence():
-    with pytest.raises(ValueError, match="d, features, width and longest must be at least 1"):
+    with pytest.raises(ValueError, match="d, features and width must be at least 1"):
         UniformAttention(features=0)
     with pytest.raises(ValueError, match="context must hold at least one example"):
         UniformAttention()(Context(torch.zeros(1, 0, 1), torch.zeros(1, 0)), torch.zeros(1, 1, 1))

@@ -1,5 +1,6 @@
 """Uniform attention: a network that reads a prompt through the mean of a feature of its examples, and nothing else."""
 
+import math
 from itertools import pairwise
 
 import torch
@@ -15,7 +16,7 @@ class UniformAttention(nn.Module):
 
     .. math:: M(P^k, x) = \rho\Big(\frac1k \sum_{i \le k} \phi(x_i, y_i),\ x,\ [k]\Big)
 
-    told: whether the decoder gets k beside the mean (as k over `longest`). Both networks have one hidden layer of
+    told: whether the decoder gets k beside the mean (as its logarithm). Both networks have one hidden layer of
     `width` tanh neurons; :math:`\phi` has `features` outputs. frozen: :math:`\phi` stays at its random start.
     A tuple of seeds gives one leading axis of parameters; prompts are then of shape ``(*S, batch, n, d)``.
 
@@ -23,13 +24,13 @@ class UniformAttention(nn.Module):
     Source: the model of Wakayama and Suzuki (2025), as reported.
     """
 
-    def __init__(self, d: int = 1, features: int = 8, width: int = 24, told: bool = True, longest: int = 16,
+    def __init__(self, d: int = 1, features: int = 8, width: int = 24, told: bool = True,
                  frozen: bool = False, seed: int | tuple[int, ...] = 0, dtype: torch.dtype = torch.float32):
         super().__init__()
-        if min(d, features, width, longest) < 1:
-            raise ValueError(f"d, features, width and longest must be at least 1; got d={d}, features={features}, "
-                             f"width={width}, longest={longest}")
-        self.told, self.longest = told, longest
+        if min(d, features, width) < 1:
+            raise ValueError(f"d, features and width must be at least 1; got d={d}, features={features}, "
+                             f"width={width}")
+        self.told = told
         sizes = {"phi": (d + 1, width, features), "rho": (features + d + int(told), width, 1)}
         for name, widths in sizes.items():
             for k, (ins, outs) in enumerate(pairwise(widths)):
@@ -55,7 +56,7 @@ class UniformAttention(nn.Module):
         count = torch.arange(1, p + 1, dtype=one.dtype, device=one.device)[:, None]
         parts = [one.cumsum(-2) / count, query]
         if self.told:
-            parts.append((count / self.longest).expand(*query.shape[:-1], 1))
+            parts.append(count.log().expand(*query.shape[:-1], 1))
         return self._through("rho", torch.cat(parts, -1))[..., 0]
 
     def forward(self, context: Context, query: Float[Tensor, "*E q d"]) -> Float[Tensor, "*E q"]:
@@ -66,5 +67,5 @@ class UniformAttention(nn.Module):
         mean = self._through("phi", torch.cat([context.x, context.y[..., None]], -1)).mean(-2, keepdim=True)
         parts = [mean.expand(*query.shape[:-1], mean.shape[-1]), query]
         if self.told:
-            parts.append(torch.full_like(query[..., :1], k / self.longest))
+            parts.append(torch.full_like(query[..., :1], math.log(k)))
         return self._through("rho", torch.cat(parts, -1))[..., 0]

@@ -103,7 +103,7 @@ def at_every_length(model: UniformAttention, prompts: Prompts) -> Tensor:
 
 def trained(setting: Setting, name: str, N: int, device: str = "cpu") -> UniformAttention:
     """A network for every seed, pretrained on N prompts."""
-    model = UniformAttention(1, setting.features, setting.width, longest=setting.n, seed=setting.seed, **MODELS[name])
+    model = UniformAttention(1, setting.features, setting.width, seed=setting.seed, **MODELS[name])
     recipe = Recipe(setting.steps, setting.batch, setting.lr, warmup=20)
     return pretrain(model, Pool(setting.data(), N), recipe, setting.seed, device, at_every_length).model
 
