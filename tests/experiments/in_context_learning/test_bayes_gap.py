@@ -57,8 +57,13 @@ def test_presets_and_errors():
     for preset in (Setting.book, Setting.rivals, Setting.counting, Setting.paper):
         lecture.check(preset())
         assert settings.to_json(preset())
-    for change, sentence in [(dict(N=(-1,)), "N must not be negative"), (dict(n=0), "n must be at least 1"),
-                             (dict(noise=0.0), "noise must be positive"), (dict(model=("told",)), "model must be among"),
-                             (dict(law="Cauchy"), "law must be among"), (dict(steps=0), "steps and batch must be")]:
+    for change, sentence in [
+        (dict(N=(-1,)), "N must not be negative"),
+        (dict(n=0), "n must be at least 1"),
+        (dict(noise=0.0), "noise must be positive"),
+        (dict(model=("told",)), "model must be among"),
+        (dict(law="Cauchy"), "law must be among"),
+        (dict(steps=0), "steps and batch must be"),
+    ]:
         with pytest.raises(ValueError, match=sentence):
             lecture.run(replace(TINY, **change))
