@@ -68,7 +68,7 @@ class FactualRecall:
         return torch.eye(self.d)[self.concepts : 2 * self.concepts]
 
     @property
-    def answers(self) -> Float[Tensor, "2*K d"]:
+    def answers(self) -> Float[Tensor, "answers d"]:
         """The dictionary: (a_k + b_k)/sqrt 2 for all k, then (a_k - b_k)/sqrt 2."""
         return torch.cat([self.tasks + self.facts, self.tasks - self.facts]) / math.sqrt(2)
 

@@ -5,7 +5,7 @@ Claims (Bu et al. 2025): a layer trained on questions answers in-context prompts
 :math:`a_k` with the low-level :math:`b_k` and keeps an error.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -20,7 +20,7 @@ from flbook.models.task_vector import LinearRecall, TaskVectorAttention, layer_n
 from flbook.optimizers import GradientDescent
 from flbook.shapes import Quantity
 from flbook.sweep import sweep
-from flbook.train import fit
+from flbook.train import Fit, fit
 
 VERSION = 1
 
@@ -43,12 +43,13 @@ class Setting:
     common: int = 12
     d: int = 32
     shown: int = 8  # examples of a training prompt, where it has any
-    start: float = 0.3  # queries and keys start at this multiple of the identity
+    start: float = 0.5  # queries and keys start at this multiple of the identity
     decay: float = 1e-3
     lr: float = 1.0
     steps: int = 250
-    batch: int = 64
+    batch: int = 48
     points: int = 300  # prompts of a test
+    every: int = 25  # steps between two looks at the order parameters
 
     @classmethod
     def book(cls) -> "Setting":
@@ -58,7 +59,8 @@ class Setting:
     @classmethod
     def paper(cls) -> "Setting":
         """More concepts in a larger space, four noise levels."""
-        return cls(noise=(0.05, 0.1, 0.15, 0.2), concepts=16, d=64, common=24, lr=2.0, steps=800)
+        return cls(noise=(0.05, 0.1, 0.15, 0.2), concepts=16, d=64, common=24, start=0.3, lr=2.0, steps=800, batch=64,
+                   every=100)
 
     def data(self, noise: float) -> FactualRecall:
         """The data model at one noise level."""
@@ -81,6 +83,15 @@ def trained(task: RecallPretraining, setting: Setting) -> dict[str, Tensor]:
     return fit(task, GradientDescent(setting.lr), setting.steps).params
 
 
+def followed(task: RecallPretraining, setting: Setting) -> Fit:
+    """The same with the order parameters on the way."""
+    def follow(name):
+        return Quantity(name, lambda params: recall_parameters(params, task.data)[name], (), ABOUT[name])
+
+    at = range(0, setting.steps + 1, setting.every)
+    return fit(task, GradientDescent(setting.lr), setting.steps, list(map(follow, ABOUT)), ("seed",), at)
+
+
 def tests(setting: Setting, noise: float) -> dict[tuple[str, int], RecallPrompts]:
     """Fresh in-context prompts by the signs and the number of their examples; no training reaches their step."""
     data = setting.data(noise)
@@ -95,17 +106,10 @@ def error(logits: Tensor, prompts: RecallPrompts) -> Tensor:
     return 1 - (right.float() / top.float().sum(-1)).mean(-1)
 
 
-def race(setting: Setting, device: str = "cpu", at: list[int] | None = None, **change) -> xr.Dataset:
-    """The order parameters while training, at the first noise level; dimensions (training, step, seed)."""
-    runs = []
-    for training in setting.training:
-        task = problem(setting, setting.noise[0], training, device, **change)
-        followed = [Quantity(name, lambda p, name=name, task=task: recall_parameters(p, task.data)[name], (), text)
-                    for name, text in ABOUT.items()]
-        runs.append(fit(task, GradientDescent(setting.lr), setting.steps, followed, ("seed",), at).history)
-    axes = coordinates(setting)
-    return xr.concat(runs, xr.DataArray(list(setting.training), dims="training", name="training",
-                                        attrs=axes["training"][2])).assign_coords(seed=axes["seed"])
+def race(setting: Setting, device: str = "cpu", **change) -> xr.Dataset:
+    """The order parameters while training, at the first noise level and training; dimensions (step, seed)."""
+    task = problem(setting, setting.noise[0], setting.training[0], device, **change)
+    return followed(task, setting).history.assign_coords(seed=coordinates(setting)["seed"])
 
 
 def _table(setting: Setting, noise: float, outputs) -> np.ndarray:
@@ -117,36 +121,36 @@ def _table(setting: Setting, noise: float, outputs) -> np.ndarray:
 def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Train every cell; errors over (noise, training, seed, signs, examples), the rest over (noise, training, seed).
 
-    `cos_task` and `cos_fact` are the overlaps of the task vector with a_k, and in absolute value with b_k, on prompts
-    of eight examples; `question_error` is the error on questions.
+    The order parameters have the dimension ``step`` beside. `cos_task` and `cos_fact` are the overlaps of the task
+    vector with a_k, and in absolute value with b_k, on prompts of eight examples; `question_error` is the error on
+    questions.
     """
-    rows: list[dict[str, np.ndarray]] = []
-    for noise in setting.noise:
-        data = setting.data(noise)
-        for training in setting.training:
-            task = problem(setting, noise, training, device)
-            params = trained(task, setting)
-            found = {name: values.cpu().numpy() for name, values in recall_parameters(params, data).items()}
-            asked = data.questions(setting.points, setting.seed, 2**30)
-            shown = data.in_context(setting.points, 8, setting.seed, 2**30)
-            vector = task_vector(task, params, shown)
-            found["error"] = _table(setting, noise, partial(task.predict, params))
-            found["question_error"] = error(task.predict(params, asked), asked).cpu().numpy()
-            for name, of in (("cos_task", data.tasks), ("cos_fact", data.facts)):
-                overlap = (vector * of.to(vector)[shown.task]).sum(-1)
-                found[name] = (overlap if name == "cos_task" else overlap.abs()).mean(-1).cpu().numpy()
-            rows.append(found)
-    dims = ("noise", "training", "seed")
-    about = ABOUT | {"error": "test error", "question_error": "error on questions",
-                     "cos_task": "overlap of the task vector with a", "cos_fact": "its overlap with b"}
-    columns = {}
-    for name in rows[0]:
-        values = np.stack([row[name] for row in rows])
-        values = values.reshape(len(setting.noise), len(setting.training), *values.shape[1:])
-        units = "fraction" if "error" in name else "1"
-        named = {"long_name": about[name], "units": units}
-        columns[name] = ((*dims, "signs", "examples")[: values.ndim], values, named)
-    return xr.Dataset(columns, coordinates(setting))
+    cells = [[_cell(setting, noise, training, device) for training in setting.training] for noise in setting.noise]
+    columns = {name: xr.concat([xr.concat([cell[name] for cell in row], "training") for row in cells], "noise")
+               for name in cells[0][0]}
+    return xr.Dataset({name: column.transpose("noise", "training", "seed", ...) for name, column in columns.items()},
+                      coordinates(setting))
+
+
+def _cell(setting: Setting, noise: float, training: str, device: str) -> dict[str, xr.DataArray]:
+    """All variables of one cell."""
+    data, task = setting.data(noise), problem(setting, noise, training, device)
+    params, history = followed(task, setting)
+    asked = data.questions(setting.points, setting.seed, 2**30)
+    shown = data.in_context(setting.points, 8, setting.seed, 2**30)
+    vector = task_vector(task, params, shown)
+    task_overlap, fact_overlap = ((vector * of.to(vector)[shown.task]).sum(-1) for of in (data.tasks, data.facts))
+
+    def column(values, dims, name, units="1"):
+        return xr.DataArray(np.asarray(values), dims=("seed", *dims), attrs={"long_name": name, "units": units})
+
+    return {name: history[name] for name in ABOUT} | {
+        "error": column(_table(setting, noise, partial(task.predict, params)), ("signs", "examples"), "test error",
+                        "fraction"),
+        "question_error": column(error(task.predict(params, asked), asked).cpu(), (), "error on questions", "fraction"),
+        "cos_task": column(task_overlap.mean(-1).cpu(), (), "overlap of the task vector with a"),
+        "cos_fact": column(fact_overlap.abs().mean(-1).cpu(), (), "its overlap with b"),
+    }
 
 
 def task_vector(task: RecallPretraining, params: dict[str, Tensor], prompts: RecallPrompts) -> Tensor:
@@ -167,13 +171,13 @@ class _Vector(torch.nn.Module):
         return self.layer.task_vector(tokens, query)
 
 
-def _layer(training: str, **change):
-    """Outputs of a trained layer, as a function of prompts."""
+def _layer(training: str, model=None, pace: float = 1.0, **change):
+    """Outputs of a trained layer, as a function of prompts; the step size is `pace` times that of the setting."""
     def outputs(setting, noise, device):
-        model = change.get("model")
-        task = problem(setting, noise, training, device, **(change | {"model": model(setting) if model else None}))
-        params = trained(task, setting)
-        return lambda prompts: task.predict(params, prompts)
+        layer = None if model is None else model(setting)
+        task = problem(setting, noise, training, device, layer, **change)
+        params = trained(task, replace(setting, lr=pace * setting.lr))
+        return partial(task.predict, params)
     return outputs
 
 
@@ -201,8 +205,8 @@ MODELS = {
     "uniform, examples": _layer("examples", model=lambda s: _uniform(s), trained=("v",)),
     "linear, questions": _layer("questions", model=_linear),
     "linear, examples": _layer("examples", model=_linear),
-    "layer norm, questions": _layer("questions", model=_normal),
-    "layer norm, examples": _layer("examples", model=_normal),
+    "layer norm": _layer("questions", model=_normal),
+    "layer norm, small step": _layer("questions", model=_normal, pace=0.01),
     "residual only": _fixed(lambda words, answers: 0),
     "word arithmetic": _fixed(lambda words, answers: (answers - words).mean(-2)),
     "mean token": _fixed(lambda words, answers: unit((answers + words).mean(-2))),
