@@ -49,7 +49,7 @@ class Setting:
     steps: int = 250
     batch: int = 48
     points: int = 300  # prompts of a test
-    every: int = 25  # steps between two looks at the order parameters
+    every: int = 5  # steps between two looks at the order parameters
 
     @classmethod
     def book(cls) -> "Setting":
