@@ -166,7 +166,7 @@ def layered_risk(steps, bends, values: np.ndarray) -> float:
     one meets other eigenvalues. With b = 0 these are L gradient steps.
 
     steps: a, one a layer. bends: b, one for each layer but the last. values: eigenvalues, of shape (draws, d).
-    Source: von Oswald et al. (2023), GD++; Ahn et al. (2023), Theorem 4 for its parameters.
+    Source: von Oswald et al. (2023), GD++; Ahn et al. (2023), for its parameters.
     """
     return values.shape[-1] * float((_residual(np.asarray(steps), np.asarray(bends), values) ** 2).mean())
 
