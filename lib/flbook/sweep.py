@@ -25,7 +25,7 @@ import xarray as xr
 from tqdm import tqdm
 
 from flbook import chunks, settings
-from flbook.chunks import Chunk, fresh_seed, read, work
+from flbook.chunks import Chunk, fresh_seed, read, source_digest, work
 
 _PACKAGE = Path(__file__).parent
 
@@ -157,6 +157,14 @@ def _folder(cache: str | os.PathLike | None) -> Path:
     if not os.access(folder, os.W_OK):
         raise ValueError(f"cache folder {str(folder)!r} cannot be written to; set FLBOOK_CACHE to another one")
     return folder
+
+
+def training_file(*about: object) -> Path:
+    """Where a long training run inside a measure keeps its checkpoint until it is done.
+
+    In the cache, named like a chunk by all that may change it: `about`, ``FLBOOK_SEED`` and the source of flbook.
+    """
+    return _folder(None) / f"training-{settings.digest(source_digest(), fresh_seed(), *about)}.safetensors"
 
 
 def _source_file(measure: Callable) -> Path | None:
