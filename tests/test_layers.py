@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1] / "lib" / "flbook"
 LAYERS = (
     {"shapes", "rng", "devices"},
     {"data", "models", "losses", "optimizers", "estimators"},
-    {"train", "pretrain", "checkpoints", "dynamics", "measures", "features", "theory", "rivals"},
+    {"train", "pretrain", "adaptation", "checkpoints", "dynamics", "measures", "features", "theory", "rivals"},
     {"sweep", "chunks"},
     {"experiments"},
 )

@@ -19,11 +19,11 @@ def least_squares(k, d: int, noise: float = 0.0) -> np.ndarray:
     k = np.asarray(k, dtype=float)
     missed = np.maximum(0.0, 1 - k / d)
     if not noise:
-        return missed
+        return np.asarray(missed)
     room = np.abs(k - d) - 1
     with np.errstate(divide="ignore", invalid="ignore"):
         blur = np.where(k == 0, 0.0, np.where(room > 0, noise**2 / d * np.minimum(k, d) / room, np.inf))
-    return missed + blur
+    return np.asarray(missed + blur)
 
 
 def averaging(k, d: int) -> np.ndarray:
@@ -31,7 +31,7 @@ def averaging(k, d: int) -> np.ndarray:
 
     Source: derived in the lecture.
     """
-    return (d + 1) / np.asarray(k, dtype=float)
+    return np.asarray((d + 1) / np.asarray(k, dtype=float))
 
 
 def one_step(k, d: int) -> np.ndarray:
@@ -40,7 +40,7 @@ def one_step(k, d: int) -> np.ndarray:
     One gradient step from zero; also the optimum of linear attention at :math:`\Lambda = I`.
     Source: derived in the lecture.
     """
-    return (d + 1) / (np.asarray(k, dtype=float) + d + 1)
+    return np.asarray((d + 1) / (np.asarray(k, dtype=float) + d + 1))
 
 
 def few_neighbours(k) -> np.ndarray:
@@ -48,4 +48,4 @@ def few_neighbours(k) -> np.ndarray:
 
     Source: derived in the lecture.
     """
-    return 1 + 1 / np.asarray(k, dtype=float)
+    return np.asarray(1 + 1 / np.asarray(k, dtype=float))

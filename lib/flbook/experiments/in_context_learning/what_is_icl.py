@@ -15,10 +15,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 import xarray as xr
-from jaxtyping import Float
 from torch import Tensor, nn
 
-from flbook import checkpoints, devices, results, rng
+from flbook import adaptation, checkpoints, devices, results
 from flbook.data.prompts import LinearPrompts
 from flbook.data.shifted_prompts import SHIFTS, ShiftedPrompts
 from flbook.estimators.in_context import Averaging, GradientStep, LeastSquares, NearestNeighbours, Ridge
@@ -87,10 +86,10 @@ def recipe(setting: Setting) -> Recipe:
     return Recipe(**{name: getattr(setting, name) for name in names})
 
 
-def untrained(setting: Setting) -> PromptTransformer:
-    """The network before training."""
+def untrained(setting: Setting, seed: int | tuple[int, ...] | None = None) -> PromptTransformer:
+    """The network before training; other seeds than the setting's give other starts, or an ensemble of them."""
     return PromptTransformer(setting.d, setting.n, setting.width, setting.layers, setting.heads, setting.sigma_0,
-                             seed=setting.start)
+                             seed=setting.start if seed is None else seed)
 
 
 def train(setting: Setting, device: str = "cpu", checkpoint=None) -> tuple[PromptTransformer, xr.Dataset]:
@@ -143,22 +142,6 @@ def errors(setting: Setting, networks: dict[str, nn.Module], device: str = "cpu"
                         attrs={"long_name": "squared error / variance of the answer", "units": "1"})
 
 
-def implied_weights(
-    predict: Callable, context: Context, probes: int = 32, seed: int = 0
-) -> tuple[Float[Tensor, "*E d"], Float[Tensor, "*E"]]:
-    """The linear rule that a predictor applies to the queries of one context.
-
-    Returns the weights of the straight line through its answers to random queries, and the share of the answers' mean
-    square that this line explains.
-    """
-    query = rng.normal((probes, context.x.shape[-1]), seed, "probes").to(context.x)
-    query = query.expand(*context.x.shape[:-2], *query.shape)
-    said = predict(context, query)
-    weights = torch.linalg.lstsq(query, said[..., None]).solution[..., 0]
-    left = said - torch.einsum("...qd,...d->...q", query, weights)
-    return weights, 1 - left.square().sum(-1) / said.square().sum(-1)
-
-
 def mechanism(setting: Setting, networks: dict[str, nn.Module], device: str = "cpu", points: int = 16) -> xr.Dataset:
     """Which weights each model answers with: cosine to those of least squares, and how linear it is in the query.
 
@@ -169,15 +152,30 @@ def mechanism(setting: Setting, networks: dict[str, nn.Module], device: str = "c
     for column, k in enumerate(setting.k):
         context = LinearPrompts(k, setting.d).draw(points, setting.seed, step=k, device=device).context
         rules = predictors(setting, k, networks)
-        best, _ = implied_weights(rules["least squares"], context)
+        best, _ = adaptation.implied_weights(rules["least squares"], context)
         for place, name in enumerate(setting.model):
-            weights, share = implied_weights(rules[name], context)
+            weights, share = adaptation.implied_weights(rules[name], context)
             cosine[place, :, column] = torch.cosine_similarity(weights, best, dim=-1).mean(-1).cpu().numpy()
             linear[place, :, column] = share.mean(-1).cpu().numpy()
     dims = ("model", "seed", "k")
     return xr.Dataset({"cosine": (dims, cosine, {"long_name": "cosine to least squares", "units": "1"}),
                        "linear": (dims, linear, {"long_name": "share of a straight line", "units": "1"})},
                       {name: value for name, value in coordinates(setting).items() if name in dims})
+
+
+def fine_tuned(setting: Setting, network: nn.Module, k: int, steps: int = 200, points: int = 10) -> xr.DataArray:
+    """Squared error at the query over the answer's variance if each prompt fine-tunes a copy of its own on k examples.
+
+    Means over `points` prompts a seed; dimension (seed).
+    """
+    prompts = LinearPrompts(k, setting.d).draw(points, setting.seed, step=k, dtype=torch.float32)
+    context, query, target = prompts[:3]
+    copies = untrained(setting, tuple(range(target.numel())))
+    predict = predictor(adaptation.fine_tune(copies, network, context, Recipe(steps, 1, warmup=0)))
+    query = query.flatten(0, 1)[:, None]
+    error = (predict(Context(query[..., :0, :], query[..., :0, 0]), query).reshape(target.shape) - target).square()
+    return xr.DataArray(error.mean((-2, -1)).numpy() / setting.d, {"seed": list(setting.seed)}, ("seed",),
+                        attrs={"long_name": "squared error / variance of the answer", "units": "1"})
 
 
 def coordinates(setting: Setting) -> dict[str, tuple]:
