@@ -13,7 +13,7 @@ from torch import nn
 from flbook import checkpoints, devices
 from flbook.data import LinearPrompts
 from flbook.models.transformer import PromptTransformer
-from flbook.pretrain import Recipe, at_every_position, at_the_query, clip_members, pretrain
+from flbook.pretrain import Recipe, _Run, at_every_position, at_the_query, clip_members, pretrain
 
 DATA = LinearPrompts(n=3, d=2, noise=0.1)
 RECIPE = Recipe(steps=6, batch=4, lr=0.01, warmup=2)
@@ -89,6 +89,20 @@ def test_a_process_killed_for_good_resumes_too(tmp_path):
     pretrain(resumed, DATA, RECIPE, seed=3, checkpoint=path)
     pretrain(whole, DATA, RECIPE, seed=3)
     assert torch.equal(weights(resumed), weights(whole))
+
+
+def test_trying_a_step_and_going_back_leaves_no_trace():
+    """What a GPU does before it captures a step."""
+    tried, whole = network(), network()
+    run = _Run(tried, DATA, RECIPE, 3, torch.device("cpu"), at_every_position)
+    kept = {name: tensor.clone() for name, tensor in run.state().items()}
+    for _ in range(3):
+        run.descend(run.draw(0))
+    run.restore(kept)
+    while run.done < RECIPE.steps:
+        run.advance()
+    pretrain(whole, DATA, RECIPE, seed=3)
+    assert torch.equal(weights(tried), weights(whole))
 
 
 def test_a_checkpoint_of_another_setting_is_one_sentence(tmp_path):
