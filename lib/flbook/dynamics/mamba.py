@@ -59,12 +59,12 @@ class MomentTraining:
         d, one, two = len(covariance), omega.sum(), omega.square().sum()
         label = covariance.trace() + noise**2
         seen, asked = torch.zeros(2, d + 2, d + 2, dtype=covariance.dtype)
-        square, eye = covariance @ covariance, torch.eye(d, dtype=covariance.dtype)
+        square = covariance @ covariance
         seen[:d, :d] = (one**2 + two) * square + two * label * covariance
         seen[d, d] = (one**2 + 2 * two) * (label**2 + 2 * square.trace())
         seen[d + 1, d + 1] = two * label
         asked[:d, :d], asked[d + 1, d + 1] = covariance, 1.0
-        cross = pad(one * covariance @ covariance @ eye, (0, 2, 0, 2))
+        cross = pad(one * square, (0, 2, 0, 2))
         return cls(model, torch.kron(asked, seen), cross.flatten(), float(covariance.trace()))
 
     def start(self) -> Params:

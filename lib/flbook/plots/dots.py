@@ -49,7 +49,8 @@ def dots(
         if float(mean.mean()) <= lowest:
             continue
         bars = part.std(over).transpose(x).to_numpy() if over in part.dims else None
-        look = {"markerfacecolor": "none", "markersize": 12} if group in hollow else {"markeredgecolor": "white"}
+        filled = {"markeredgecolor": "white", "markeredgewidth": 0.6, "markersize": 8}
+        look = {"markerfacecolor": "none", "markersize": 13} if group in hollow else filled
         marker = MARKERS[k % len(MARKERS)]
         ax.errorbar(grid, mean, bars, fmt=marker, color=colour, label=typeset(text), zorder=3, **look)
     ax.set(xlabel=label(da[x]), ylabel=label(da), title=title)
