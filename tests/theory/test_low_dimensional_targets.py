@@ -50,6 +50,13 @@ def test_moments_against_drawn_inputs():
     np.testing.assert_allclose(theory.label_square(x[:50], 3), (y[:50] ** 2).mean(-1), rtol=0.3, atol=0.1)
 
 
+def test_the_second_moment_of_a_context_runs_from_one_example_to_endless_ones():
+    shared, single = np.array([[1.0, 0.2], [0.2, 2.0]]), np.array([[5.0, 1.0], [1.0, 9.0]])
+    np.testing.assert_array_equal(theory.context_moment(1, shared, single), single)
+    np.testing.assert_allclose(theory.context_moment(2, shared, single), (shared + single) / 2)  # one pair of two differs
+    np.testing.assert_allclose(theory.context_moment(1e12, shared, single), shared)
+
+
 def test_risk_is_that_of_drawn_prompts_and_the_best_gamma_is_best():
     layer, n = Neurons.draw(12, 4, 0, spread=1.0), 10
     w, b = layer.w.numpy(), layer.b.numpy()

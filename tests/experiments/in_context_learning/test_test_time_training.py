@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from flbook import settings
+from flbook import results, settings
 from flbook.experiments.in_context_learning import test_time_training as lecture
 from flbook.experiments.in_context_learning.test_time_training import Setting, measure
 from flbook.theory.test_time_training import fixed_risk, linear_floor, shifted_link
@@ -67,6 +67,12 @@ def test_run_is_measure_in_chunks(tmp_path):
     for name, values in measure(setting).items():
         np.testing.assert_allclose(dataset[name].transpose(*values.dims), values, rtol=1e-8)
     assert lecture.stored(dataset).risk.dtype == np.float32
+
+
+def test_the_stored_result_has_the_claims_of_the_lecture():
+    kept = results.open("test_time_training").risk.mean("seed").sel(shift=30.0)
+    assert kept.sel(model="test-time training").isel(n=-1) < 0.05 < fixed_risk(30.0) - 0.03
+    assert kept.sel(model="fixed weights").min() > fixed_risk(30.0) - 0.05
 
 
 def test_bad_settings_are_one_sentence(tmp_path):

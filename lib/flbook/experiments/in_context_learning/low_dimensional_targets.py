@@ -40,7 +40,7 @@ class Setting:
     d: tuple[int, ...] = (32,)  # dimension of an input
     r: tuple[int, ...] = (2,)  # dimension of the subspace
     model: tuple[str, ...] = ("one step", "oracle", "frozen")
-    lam: tuple[float, ...] = (1e-3, 1e-1, 1.0)  # ridge of stage two, in units of the features' mean square
+    lam: tuple[float, ...] = (1e-3, 1.0)  # ridge of stage two, in units of the features' mean square
     context: tuple[int, ...] = (16, 32, 64, 128, 256, 512)  # examples n* of a test prompt
     seed: tuple[int, ...] = tuple(range(10))
     m: int = 64  # neurons

@@ -174,7 +174,7 @@ def fitting(setting: Setting, counts: tuple[int, ...]) -> xr.DataArray:
 def refining(setting: Setting, counts: tuple[int, ...], spent: int = 1024) -> xr.DataArray:
     """What stage II leaves of the direction, 1 - <u, beta>^2, after so many examples; first angle, (refined, seed).
 
-    Stage I has `spent` examples; the mean is over tasks.
+    Stage I has `spent` examples. The median over the tasks of a seed, since a rare prompt is unlucky in stage I.
     """
     check(setting)
     columns, learned = [], pretrain(setting)
@@ -187,7 +187,7 @@ def refining(setting: Setting, counts: tuple[int, ...], spent: int = 1024) -> xr
         for count in counts:
             second = Context(x[:, spent : spent + count], y[:, spent : spent + count])
             u = stages.refined(learned.readout, guess, start, first, second)
-            left.append(1 - torch.einsum("td,td->t", u, batch.task @ learned.basis).square().mean().item())
+            left.append(1 - torch.einsum("td,td->t", u, batch.task @ learned.basis).square().median().item())
         columns.append(left)
     return over("refined", "examples of stage II", counts, columns, setting, "what is left, 1 - ⟨u, β⟩²")
 
