@@ -53,7 +53,7 @@ def test_moments_against_drawn_inputs():
 def test_the_second_moment_of_a_context_runs_from_one_example_to_endless_ones():
     shared, single = np.array([[1.0, 0.2], [0.2, 2.0]]), np.array([[5.0, 1.0], [1.0, 9.0]])
     np.testing.assert_array_equal(theory.context_moment(1, shared, single), single)
-    np.testing.assert_allclose(theory.context_moment(2, shared, single), (shared + single) / 2)  # one pair of two differs
+    np.testing.assert_allclose(theory.context_moment(2, shared, single), (shared + single) / 2)
     np.testing.assert_allclose(theory.context_moment(1e12, shared, single), shared)
 
 
