@@ -43,10 +43,10 @@ def test_pretraining_finds_the_subspace_once_for_all():
 
 def test_more_examples_of_a_stage_lower_what_it_leaves():
     setting = TINY.thinned(shift=(60.0,))
-    fitted, refined = lecture.fitting(setting, (64, 1024)), lecture.refining(setting, (64, 512), spent=256)
+    fitted, refined = lecture.fitting(setting, (64, 1024)), lecture.refining(setting, (8, 512), spent=64)
     assert fitted.dims == ("fitted", "seed") and refined.dims == ("refined", "seed") and fitted.attrs["long_name"]
     assert fitted.sel(fitted=1024).mean() < 0.3 * fitted.sel(fitted=64).mean()
-    assert refined.sel(refined=512).mean() < 0.5 * refined.sel(refined=64).mean()
+    assert refined.sel(refined=512).mean() < 0.5 * refined.sel(refined=8).mean()
 
 
 def test_rivals_that_see_the_prompt_alone():
