@@ -146,13 +146,11 @@ class HiddenSplines:
     def features(self, x: Float[Tensor, "*E n d"]) -> Float[Tensor, "*E n J"]:
         """Values of all functions at n points."""
         check_inputs(x, self.d)
-        shifts = torch.arange(-self.order, 2**self.level, dtype=x.dtype, device=x.device)
-        factors = cardinal(2**self.level * x[..., None] - shifts, self.order)
         columns = []
-        for place in self.places():
-            column = 1.0
+        for place in self.places():  # one at a time: all shifts of all inputs would not fit into the memory
+            column = torch.ones_like(x[..., 0])
             for k, b in place:
-                column = column * factors[..., k, b + self.order]
+                column *= cardinal(2**self.level * x[..., k] - b, self.order)
             columns.append(column)
         return torch.einsum("...j,jk->...k", torch.stack(columns, -1), self._root().to(x))
 
