@@ -15,6 +15,7 @@ from flbook.dynamics.concepts import (
     ReducedConcepts,
     head_slope,
     order_parameters,
+    right_attention,
 )
 from flbook.models.concept_attention import ConceptAttention, PromptAverages
 
@@ -84,6 +85,14 @@ def test_the_lazy_layer_starts_like_the_layer_and_is_linear():
     middle = {name: (p + moved[name]) / 2 for name, p in start.items()}
     outputs = [lazy.predict(p, prompts) for p in (start, middle, moved)]
     torch.testing.assert_close(outputs[1], (outputs[0] + outputs[2]) / 2)
+
+
+def test_attention_of_the_identity_looks_at_equal_labels():
+    data = replace(DATA, n=2, label_sign=-1)
+    params = {name: p.detach() for name, p in ConceptAttention(4, 2, start=1.0, dtype=torch.float64).named_parameters()}
+    prompts, _ = data.every()  # each of 0, 1 and 2 labels equal to the query's equally often
+    expected = (0 + 1 / (1 + np.exp(-2.0)) + 1) / 3  # scores +1 and -1 beside what all words share
+    assert float(right_attention(params, prompts, data)) == pytest.approx(expected)
 
 
 def test_the_head_slope_is_a_derivative():

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from flbook.data.concept_prompts import ConceptPrompts
-from flbook.models.concept_attention import ConceptAttention, PromptAverages, attention
+from flbook.models.concept_attention import ConceptAttention, PromptAverages, SimilarWords, attention
 from flbook.shapes import Context
 
 
@@ -55,6 +55,14 @@ def test_averages_see_no_pairs():
         model.w += torch.randn(3, 8)
     shuffled = Context(prompts.context.x.flip(-2), prompts.context.y)
     torch.testing.assert_close(model(shuffled, prompts.query), model(prompts.context, prompts.query))
+
+
+def test_similar_words_copy_their_labels():
+    data = ConceptPrompts(n=5, d=8, noise=0.0, contains=True)
+    prompts, code = data.draw(50), data.dictionary()[3].sum(0)
+    nearest, soft = (SimilarWords(code, scale)(*prompts[:2]) for scale in (None, 50.0))
+    torch.testing.assert_close(nearest.sign(), prompts.target)
+    torch.testing.assert_close(nearest, soft)
 
 
 def test_bad_sizes_are_refused():

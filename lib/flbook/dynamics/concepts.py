@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from flbook.data.concept_prompts import ConceptPrompts
 from flbook.data.prompts import Prompts
 from flbook.losses import logistic
-from flbook.models.concept_attention import ConceptAttention
+from flbook.models.concept_attention import ConceptAttention, attention
 from flbook.shapes import Context, per_member
 
 Params = dict[str, Tensor]
@@ -93,6 +93,13 @@ class EveryPrompt(ConceptPretraining):
         """All prompts and their probabilities."""
         return self.prompts, self.weight
 
+    def error_by_concept(self, params: Params, data: ConceptPrompts) -> Float[Tensor, "*E K"]:
+        """Exact 0-1 loss within each concept, over all prompts of a data model."""
+        prompts, weight = data.every()
+        wrong = (self.predict(params, prompts) * prompts.target[..., 0] <= 0).double() * weight
+        own = torch.nn.functional.one_hot(prompts.task, data.concepts).double()
+        return torch.einsum("...b,bk->...k", wrong, own) / torch.einsum("b,bk->k", weight, own)
+
 
 def order_parameters(params: Params, data: ConceptPrompts) -> dict[str, Float[Tensor, "*E K"]]:
     """What a layer has learned of each concept, with the lengths that the prompts have.
@@ -112,6 +119,13 @@ def order_parameters(params: Params, data: ConceptPrompts) -> dict[str, Float[Te
     return {"shared": form(merged, a), "contrast": form(merged, b),
             "query_shared": form(params["q"], a), "query_contrast": form(params["q"], b),
             "head_shared": largest(c), "head_contrast": largest(d)}
+
+
+def right_attention(params: dict[str, Tensor], prompts: Prompts, data: ConceptPrompts) -> Tensor:
+    """Mean attention on examples whose label is that of the query."""
+    signs = torch.einsum("...bni,ki->...bn", prompts.context.y, data.dictionary()[3].to(prompts.query)).sign()
+    weights = attention(params["q"], params["k"], prompts.context, prompts.query)
+    return (weights * (signs * data.label_sign == prompts.target)).sum(-1).mean(-1)
 
 
 def head_slope(params: Params, data: ConceptPrompts) -> tuple[Float[Tensor, "*E K"], Float[Tensor, "*E K"]]:

@@ -1,5 +1,7 @@
 """One attention layer over word-label pairs, and a two-layer head that reads the attended label."""
 
+from dataclasses import dataclass
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -88,3 +90,26 @@ class PromptAverages(nn.Module):
         """The output for each prompt."""
         seen = torch.stack([query[..., 0, :], context.x.mean(-2), context.y.mean(-2)], -2)
         return torch.einsum("...bci,...ci->...b", seen, self.w)[..., None]
+
+
+@dataclass(frozen=True)
+class SimilarWords:
+    r"""A rule without training: the label of the nearest word, or a softmax average over similarity.
+
+    .. math:: f(H) = \sum_\ell p_\ell\,\langle v, y_\ell\rangle, \qquad
+              p = \mathrm{softmax}_\ell\big(\mathrm{scale}\,\langle x_\ell, x_q\rangle\big)
+
+    v, ``code``: what says the sign of a label. With ``scale=None`` all weight is on the word at the least distance.
+    """
+
+    code: Float[Tensor, " d"]
+    scale: float | None = None
+
+    def __call__(self, context: Context, query: Float[Tensor, "*#E b 1 d"]) -> Float[Tensor, "*E b 1"]:
+        """The output for each prompt."""
+        said = torch.einsum("...bni,i->...bn", context.y, self.code.to(query))
+        if self.scale is None:
+            nearest = (context.x - query).square().sum(-1).argmin(-1, keepdim=True)
+            return said.gather(-1, nearest)
+        scores = self.scale * torch.einsum("...bni,...bi->...bn", context.x, query[..., 0, :])
+        return (scores.softmax(-1) * said).sum(-1, keepdim=True)

@@ -22,8 +22,9 @@ from flbook.dynamics.concepts import (
     ReducedConcepts,
     head_slope,
     order_parameters,
+    right_attention,
 )
-from flbook.models.concept_attention import ConceptAttention, PromptAverages, attention
+from flbook.models.concept_attention import ConceptAttention, PromptAverages, SimilarWords
 from flbook.optimizers import GradientDescent
 from flbook.shapes import Quantity
 from flbook.sweep import sweep
@@ -107,13 +108,6 @@ def error(outputs: Tensor, prompts: Prompts) -> Tensor:
     return (1 - (outputs * prompts.target[..., 0]).sign()).mean(-1) / 2
 
 
-def right_attention(params: dict[str, Tensor], prompts: Prompts, data: ConceptPrompts) -> Tensor:
-    """Mean attention on examples whose label is that of the query."""
-    signs = torch.einsum("...bni,ki->...bn", prompts.context.y, data.dictionary()[3].to(prompts.query)).sign()
-    weights = attention(params["q"], params["k"], prompts.context, prompts.query)
-    return (weights * (signs * data.label_sign == prompts.target)).sum(-1).mean(-1)
-
-
 def quantities(task: ConceptPretraining, prompts: Prompts) -> list[Quantity]:
     """What the lecture follows on test prompts: error, loss, attention, the order parameters and the merged matrix."""
     def loss(params):
@@ -177,24 +171,16 @@ def basins(setting: Setting, start: tuple[float, ...], lengths: tuple[int, ...] 
     guess = basin(*(part.numpy() for part in (before["plus"], before["minus"], slope, active)), data.contrast)
     params = fit(task, GradientDescent(setting.lr), setting.steps).params
     final = order_parameters(params, data)["contrast"].numpy()
-    missed = np.stack([_missed(task, params, replace(data, n=n, contains=True)) for n in lengths], -1)
+    missed = [task.error_by_concept(params, replace(data, n=n, contains=True)).numpy() for n in lengths]
     dims = ("start", "seed", "concept")
     named = {"contrast": (dims, final, ABOUT["contrast"]), "wrong": (dims, (final < 0) * 1.0, "looks at wrong labels"),
              "before": (dims, task_score, "score at the start"),
              "predicted": (dims, (guess < 0) * 1.0, "predicted to look at wrong labels"),
-             "error": ((*dims, "n"), missed, "test error")}
+             "error": ((*dims, "n"), np.stack(missed, -1), "test error")}
     axes = {"start": ("start", list(start), "share of the identity at the start"),
             "n": ("n", list(lengths), "examples in a prompt n"), "seed": ("seed", list(setting.seed), "seed")}
     return xr.Dataset(*({name: (on, values, {"long_name": text, "units": "1"})
                          for name, (on, values, text) in columns.items()} for columns in (named, axes)))
-
-
-def _missed(task: EveryPrompt, params: dict[str, Tensor], data: ConceptPrompts) -> np.ndarray:
-    """Exact error within each concept over all prompts of a data model."""
-    prompts, weight = data.every()
-    wrong = (task.predict(params, prompts) * prompts.target[..., 0] <= 0).double() * weight
-    own = torch.nn.functional.one_hot(prompts.task, data.concepts).double()
-    return (torch.einsum("...b,bk->...k", wrong, own) / torch.einsum("b,bk->k", weight, own)).numpy()
 
 
 def _trained(setting: Setting, noise: float, device: str, kind: type = ConceptPretraining, model=None, **change):
@@ -206,18 +192,9 @@ def _trained(setting: Setting, noise: float, device: str, kind: type = ConceptPr
 
 
 def _copying(setting: Setting, noise: float, device: str, scale: float | None):
-    """The label of the most similar word (scale None), or a softmax average; the label code is known."""
-    code = setting.prompts(noise).dictionary()[3].sum(0)
-
-    def outputs(prompts):
-        if scale is None:
-            scores = -1e6 * (prompts.context.x - prompts.query).square().sum(-1)
-        else:
-            scores = scale * torch.einsum("...bni,...bi->...bn", prompts.context.x, prompts.query[..., 0, :])
-        said = torch.einsum("...bni,i->...bn", prompts.context.y, code.to(prompts.query))
-        return (scores.softmax(-1) * said).sum(-1)
-
-    return outputs
+    """A rule that is not trained and knows the label code."""
+    rule = SimilarWords(setting.prompts(noise).dictionary()[3].sum(0).to(devices.device(device)), scale)
+    return lambda prompts: rule(*prompts[:2])[..., 0]
 
 
 # What is compared: functions of (setting, noise, device) that return outputs as a function of prompts
