@@ -134,7 +134,19 @@ def test_joint_dynamics_with_many_turns_is_the_static_one():
     particles, population = problem(m=40, n=80, seeds=(0,))
     particles = particles.whitened(population.x)
     gamma = mean_field.best_attention(particles, population)
-    losses = [descend(particles, population, 1e-4, 4, gamma=gamma, turns=turns)[1] for turns in (0, 10, 3000)]
+    losses = [descend(particles, population, 1e-4, 4, gamma=gamma, turn=turn)[1] for turn in (0.0, 10.0, 3000.0)]
     static = descend(particles, population, 1e-4, 4)[1]
     stale, few, many = ((loss - static).abs().max() for loss in losses)
     assert many < 0.01 * stale and few < stale
+
+
+def test_attention_flow_is_many_small_gradient_steps():
+    particles, population = problem()
+    h = particles.features(population.x)
+    cross, own = mean_field.second_moment(population.f, h), mean_field.second_moment(h, h)
+    gamma = torch.randn(2, 3, 3, dtype=torch.float64)
+    fastest = (torch.linalg.matrix_norm(cross, 2).square() * torch.linalg.matrix_norm(own, 2))[:, None, None]
+    stepped = gamma
+    for _ in range(4000):
+        stepped = stepped + 1e-3 / fastest * mean_field.attention_velocity(particles, stepped, population)[1]
+    torch.testing.assert_close(mean_field.attention_flow(gamma, cross, own, 4.0), stepped, rtol=2e-3, atol=2e-3)

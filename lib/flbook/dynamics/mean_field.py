@@ -166,22 +166,34 @@ def attention_velocity(
 
 
 def joint_velocity(
-    particles: Particles, gamma: Float[Tensor, "*E k k"], population: Population, turns: int
+    particles: Particles, gamma: Float[Tensor, "*E k k"], population: Population, turn: float
 ) -> tuple[Particles, Float[Tensor, "*E k k"], Float[Tensor, "*E"]]:
-    r"""Attention first: Gamma after some gradient steps at fixed features, then the particles' velocity, and the loss.
+    """Attention first: Gamma after its flow for some time at fixed features, then the particles' velocity; the loss.
 
-    A step in Gamma has the size :math:`1/(\|\Sigma_{f\mu}\|^2\|\Sigma_{\mu\mu}\|)` (Frobenius), below the inverse of
-    the fastest rate at which Gamma converges (Lemma 3.1), so it is stable however small the features are.
+    `turn` is that time in units of the fastest rate: n gradient steps of the largest size that never overshoots take
+    the time n. The flow is solved exactly (Lemma 3.1), so a long time costs no more than a short one.
     """
     x, f = population
     neurons = particles.neurons(x)
     h = torch.einsum("...nm,...mk->...nk", neurons, particles.a) / particles.a.shape[-2]
-    fh, hh = second_moment(f, h), second_moment(h, h)
-    fastest = (fh.square().sum((-2, -1)) * torch.linalg.matrix_norm(hh))[..., None, None]
-    for _ in range(turns):
-        gamma = gamma + fh.mT @ (fh - fh @ gamma @ hh) / fastest
+    gamma = attention_flow(gamma, second_moment(f, h), second_moment(h, h), turn)
     field, _, value = _attention_fields(h, f, gamma)
     return pushed(particles, x, neurons, field), gamma, value
+
+
+def attention_flow(
+    gamma: Float[Tensor, "*E k k"], cross: Float[Tensor, "*E q k"], own: Float[Tensor, "*E k k"], time: float
+) -> Float[Tensor, "*E k k"]:
+    r"""Gamma after the gradient flow of L(mu, Gamma) at fixed features, for a time in units of its fastest rate.
+
+    In the eigenbases of :math:`\Sigma_{f\mu}^\top\Sigma_{f\mu}` (values b) and :math:`\Sigma_{\mu\mu}` (values c) the
+    distance from :math:`\Sigma_{\mu\mu}^{-1}` decays entry by entry at the rates :math:`b_i c_j`.
+    """
+    (b, left), (c, right) = torch.linalg.eigh(cross.mT @ cross), torch.linalg.eigh(own)
+    goal = torch.linalg.pinv(own, rtol=100 * torch.finfo(own.dtype).eps, hermitian=True)
+    rates = b.clamp_min(0)[..., :, None] * c.clamp_min(0)[..., None, :]
+    kept = torch.exp(-time * rates / rates[..., -1:, -1:])
+    return goal + left @ (kept * (left.mT @ (gamma - goal) @ right)) @ right.mT
 
 
 def _attention_fields(h: Tensor, f: Tensor, gamma: Tensor) -> tuple[Tensor, Tensor, Tensor]:

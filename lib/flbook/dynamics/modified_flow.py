@@ -65,10 +65,12 @@ class Modified:
     length: float = 1.0  # its correlation length
     spread: float = 1.0  # of the fresh neurons' w
     seed: int = 0
+    until: float = 0.0  # loss at which the goal is reached and nothing is done any more
 
     def __call__(self, particles: Particles, before: Tensor, now: Tensor, count: int) -> Particles:
         """The particles after the check number `count`, given the losses at the last check and now; shapes ``*E``."""
-        gained, (m, k), d = 1 - now / before, particles.a.shape[-2:], particles.w.shape[-1]
+        gained = torch.where(now > self.until, 1 - now / before, torch.ones_like(now))
+        (m, k), d = particles.a.shape[-2:], particles.w.shape[-1]
         seed = rng.entropy(self.seed, f"check {count}")
         if bool((gained < self.birth_death_below).any()):
             fresh = draw(max(1, round(self.share * m)), k, d, seed, "births", self.spread)
@@ -86,14 +88,14 @@ def descend(
     steps: int,
     modified: Modified | None = None,
     gamma: Float[Tensor, "*E k k"] | None = None,
-    turns: int = 10,
+    turn: float = 30.0,
     watch: Callable[[int, Particles], None] | None = None,
 ) -> tuple[Particles, Float[Tensor, "*E t"]]:
     """Train: the static dynamics; the joint one if `gamma` is given; with `modified` Algorithm 1.
 
-    `population` may be a function of the step, for fresh prompts at every step. In the joint dynamics attention takes
-    `turns` steps for each one of the particles. `watch(step, particles)` is called before every step. Returns the
-    particles and the loss before every step.
+    `population` may be a function of the step, for fresh prompts at every step. In the joint dynamics attention flows
+    for the time `turn` between two steps of the particles (see `mean_field.joint_velocity`). `watch(step, particles)` is
+    called before every step. Returns the particles and the loss before every step.
     """
     losses, last = [], None
     for t in range(steps):
@@ -103,7 +105,7 @@ def descend(
         if gamma is None:
             move, now = velocity(particles, batch)
         else:
-            move, gamma, now = joint_velocity(particles, gamma, batch, turns)
+            move, gamma, now = joint_velocity(particles, gamma, batch, turn)
         losses.append(now)
         particles = particles.moved(move, lr)
         if modified is not None and t % modified.every == 0:

@@ -54,7 +54,7 @@ def test_escape_and_prompts():
     np.testing.assert_allclose(found.fitted, found.eigenvalue, rtol=0.03)
     short = lecture.finite_prompt(TINY, (20, 80), prompts=2000)
     np.testing.assert_allclose(short.excess, short.exact, rtol=0.1)
-    with pytest.raises(ValueError, match="take more steps"):
+    with pytest.raises(ValueError, match="more steps"):
         lecture.fitted_rate(np.zeros(9), 0.1)
 
 

@@ -172,7 +172,7 @@ def fitted_rate(drop: np.ndarray, growth: float, window: tuple[float, float] = (
     """Growth of the distance a step, over `growth`, from the loss gained, which is its square."""
     inside = np.flatnonzero((drop > window[0]) & (drop < window[1]))
     if inside.size < 3:
-        raise ValueError(f"the loss gained is between {window[0]} and {window[1]} at {inside.size} steps: take more steps")
+        raise ValueError(f"the gain is between {window[0]} and {window[1]} at {inside.size} steps only: more steps")
     inside = inside[inside < (np.argmax(drop > window[1]) or drop.size)]
     return np.expm1(np.polyfit(inside, np.log(drop[inside]), 1)[0] / 2) / growth
 
