@@ -94,8 +94,8 @@ def descend(
     """Train: the static dynamics; the joint one if `gamma` is given; with `modified` Algorithm 1.
 
     `population` may be a function of the step, for fresh prompts at every step. In the joint dynamics attention flows
-    for the time `turn` between two steps of the particles (see `mean_field.joint_velocity`). `watch(step, particles)` is
-    called before every step. Returns the particles and the loss before every step.
+    for the time `turn` between two steps of the particles (see `mean_field.joint_velocity`). `watch(step, particles)`
+    is called before every step. Returns the particles and the loss before every step.
     """
     losses, last = [], None
     for t in range(steps):

@@ -44,7 +44,7 @@ class Setting:
     lr: float = 0.3
     steps: int = 400  # prompts
     every: int = 10  # steps between two records
-    turn: float = 100.0  # time for which attention flows between two steps of the features, over its fastest rate
+    turn: float = 300.0  # time for which attention flows between two steps of the features, over its fastest rate
     check: int = 25  # steps between two checks of the modified dynamics
     share: float = 0.05  # of the neurons replaced
     size: float = 0.1  # of the random perturbation
@@ -58,7 +58,7 @@ class Setting:
     @classmethod
     def paper(cls) -> "Setting":
         """500 neurons, a new prompt of 1000 examples at every step; a tenth of the paper's 10 000 prompts."""
-        return cls(seed=(0, 1, 2), m=500, n=1000, points=2000, steps=1000, every=20, check=50)
+        return cls(seed=(0, 1, 2), m=500, n=1000, points=2000, steps=1000, every=20, check=50, turn=1000.0)
 
     def thinned(self, **fields) -> "Setting":
         """The same setting with some fields changed."""
@@ -150,7 +150,11 @@ def trained(setting: Setting, case: str, model: str, truth: Particles, seen: lis
             seen.append(particles)
 
     source = (lambda t: prompt(setting, truth, t)) if setting.fresh else first
-    return descend(start, source, setting.lr, setting.steps + 1, watch=watch, **how)
+    try:
+        return descend(start, source, setting.lr, setting.steps + 1, watch=watch, **how)
+    except torch.linalg.LinAlgError:
+        raise ValueError(f"training diverged at lr = {setting.lr:g} and turn = {setting.turn:g}: take a smaller lr, "
+                         "or a longer turn for attention") from None
 
 
 def prompt(setting: Setting, truth: Particles, step: int) -> Population:
@@ -172,15 +176,20 @@ def scores(seen: list[Particles], truth: Particles, test: Population) -> Tensor:
     return torch.stack(columns, -1).cpu().double()
 
 
-def band(setting: Setting, lr: float = 0.05, steps: int = 400, every: int = 10) -> xr.Dataset:
-    r"""The static flow on one large prompt in small steps: what the theorems of sections 3 and 5 speak of; (seed, time).
+def band(setting: Setting, lr: float = 0.02, steps: int = 500, every: int = 5) -> xr.Dataset:
+    r"""The static flow from just below the first rung: what Theorem 5.3 speaks of; (seed, time).
 
-    loss L, speed :math:`-dL/dt`, steepness :math:`\delta = \|SG\|_*`, cross :math:`\|\Sigma_{fh}\|`, and the extreme
-    eigenvalues of :math:`\Sigma_{hh}`.
+    The teacher's neurons are there and know all true features but the last; all other neurons serve the last learned
+    feature, which is random. So the teacher's neurons have 1/kappa of their mass in the teacher, kappa = m/teacher.
+
+    loss L, speed :math:`-dL/dt`, steepness :math:`\delta = \|SG\|_*`, cross :math:`\|\Sigma_{fh}\|`, and `effective`,
+    :math:`\delta^2/|dL/dt|` over the teacher's mean :math:`|a|^2`, which kappa bounds at the start.
     """
-    truth = teacher(setting, "matched")
     x = inputs(setting, 400)
-    truth = truth.whitened(x)
+    truth = teacher(setting, "matched").whitened(x)
+    last, random = torch.arange(setting.k) == setting.k - 1, student(setting, "matched")
+    a = torch.cat([truth.a * ~last, random.a[..., setting.teacher :, :] * last], -2)
+    start = Particles(a, torch.cat([truth.w, random.w[..., setting.teacher :, :]], -2))
     population, rows = Population(x, truth.features(x)), []
 
     def watch(t: int, particles: Particles) -> None:
@@ -188,14 +197,14 @@ def band(setting: Setting, lr: float = 0.05, steps: int = 400, every: int = 10) 
             move, loss = mean_field.velocity(particles, population)
             speed = (move.a.square().sum(-1) + move.w.square().sum(-1)).mean(-1)
             fit = mean_field.regress(h := particles.features(x), population.f)
-            cross, own = mean_field.second_moment(population.f, h), torch.linalg.eigvalsh(mean_field.second_moment(h, h))
+            norm = torch.linalg.matrix_norm(mean_field.second_moment(population.f, h), 2)
             delta = torch.linalg.matrix_norm(fit.unexplained @ fit.gain, "nuc")
-            norm = torch.linalg.matrix_norm(cross, 2)
-            rows.append(torch.stack([loss, speed, delta, norm, own[..., 0], own[..., -1]]))
+            rows.append(torch.stack([loss, speed, delta, norm, delta**2 / speed / size]))
 
-    descend(student(setting, "matched"), population, lr, steps + 1, watch=watch)
+    size = truth.a.square().sum(-1).mean(-1)
+    descend(start, population, lr, steps + 1, watch=watch)
     names = {"loss": "loss L", "speed": "speed −dL/dt", "steepness": "steepness δ", "cross": "norm of Σ_fh",
-             "least": "least eigenvalue of Σ_hh", "largest": "largest eigenvalue of Σ_hh"}
+             "effective": "effective density ratio"}
     time = lr * every * np.arange(len(rows))
     return xr.Dataset({name: (("seed", "time"), column, {"long_name": text, "units": "1"})
                        for (name, text), column in zip(names.items(), torch.stack(rows, -1).numpy(), strict=True)},
@@ -204,7 +213,7 @@ def band(setting: Setting, lr: float = 0.05, steps: int = 400, every: int = 10) 
 
 
 def chaos(setting: Setting, widths: tuple[int, ...], reference: int = 8192, lr: float = 0.05, steps: int = 20):
-    """Flows of m particles against one of very many: E|h - h_ref|^2/E|h_ref|^2 at the start and the end; (m, seed, time).
+    """Flows of m particles against one of very many: E|h - h_ref|^2/E|h_ref|^2 at start and end; (m, seed, time).
 
     Particles start at a = B w, a law whose features do not vanish. From a law symmetric in a, features would be of size
     1/sqrt(m), and the limit would begin where L is not defined. One teacher and one prompt for all seeds.
