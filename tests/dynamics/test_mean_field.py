@@ -147,6 +147,6 @@ def test_attention_flow_is_many_small_gradient_steps():
     gamma = torch.randn(2, 3, 3, dtype=torch.float64)
     fastest = (torch.linalg.matrix_norm(cross, 2).square() * torch.linalg.matrix_norm(own, 2))[:, None, None]
     stepped = gamma
-    for _ in range(4000):
-        stepped = stepped + 1e-3 / fastest * mean_field.attention_velocity(particles, stepped, population)[1]
-    torch.testing.assert_close(mean_field.attention_flow(gamma, cross, own, 4.0), stepped, rtol=2e-3, atol=2e-3)
+    for _ in range(1000):
+        stepped = stepped + 4e-3 / fastest * mean_field.attention_velocity(particles, stepped, population)[1]
+    torch.testing.assert_close(mean_field.attention_flow(gamma, cross, own, 4.0), stepped, rtol=5e-3, atol=5e-3)

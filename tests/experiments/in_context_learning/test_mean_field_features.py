@@ -1,4 +1,4 @@
-"""Training below attention at a tiny preset: labelled, floors, dynamics that agree or differ, widths, the stored result."""
+"""Training below attention at a tiny preset: labelled, floors, dynamics that agree or differ, widths, stored result."""
 
 import numpy as np
 import pytest
