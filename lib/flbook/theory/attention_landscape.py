@@ -64,7 +64,10 @@ def curvature(S: ndarray, R: ndarray, covariance: ndarray) -> Number:
 
 
 def curvature_bound(loss: Number, k: int, bound: Number) -> Number:
-    """Theorem 3.3 (ii): the second derivative is at most -4 L^2/(k bound); `bound` is R_1^2 or the norm of Sigma."""
+    """Theorem 3.3 (ii): the second derivative is at most -4 L^2/(k bound), with the paper's R_1^2 as bound.
+
+    By Cauchy's inequality -4 L^2/E|h|^2 holds as well, which is k = 1 with bound = E|h|^2 <= R_1^2.
+    """
     return -4 * loss**2 / (k * bound)
 
 
