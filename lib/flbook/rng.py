@@ -1,7 +1,8 @@
 """Randomness: a draw depends on (seed, role) only.
 
 So the same noise serves every signal strength of a phase diagram, a cell keeps its value when the grid around it
-changes, and a GPU sees what the CPU drew. ``FLBOOK_SEED``, when set, is hashed into every seed: the whole book can be
+changes, and a GPU sees what the CPU drew. (Only endless streams, the prompts of a pretraining, are drawn where they are
+used.) ``FLBOOK_SEED``, when set, is hashed into every seed: the whole book can be
 run again on numbers that nobody has looked at.
 """
 

@@ -61,7 +61,7 @@ def test_links_differ_along_the_ensemble():
 @pytest.mark.parametrize("change, sentence", [
     (dict(n=0), "n must be at least 1, the examples of a prompt; got 0"),
     (dict(queries=0), "queries must be at least 1"),
-    (dict(r=5, d=4), "r must be at most d = 4"),
+    (dict(r=5, d=4), "r must be at least 1 and at most d = 4"),
     (dict(noise=-1.0), "noise must be finite and not negative"),
     (dict(law="cauchy"), "law must be one of signs, normal"),
     (dict(link=(0.0, 0.0)), "link must have a coefficient that is not 0"),

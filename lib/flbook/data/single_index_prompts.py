@@ -1,6 +1,5 @@
 """Single-index prompts: every prompt bends its inputs along a direction of its own, all directions in one subspace."""
 
-import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -9,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from flbook import hermite, rng
+from flbook.data.prompts import check_noise, check_prompt
 from flbook.shapes import Context
 
 LAWS = ("signs", "normal")
@@ -54,14 +54,10 @@ class SingleIndexPrompts:
     queries: int = 1  # queries on one context
 
     def __post_init__(self):
-        for name, what in (("n", "examples of a prompt"), ("d", "coordinates of an input"),
-                           ("r", "dimensions of the subspace"), ("queries", "queries on one context")):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, the {what}; got {getattr(self, name)}")
-        if self.r > self.d:
-            raise ValueError(f"r must be at most d = {self.d}, as the subspace lies in the input space; got {self.r}")
-        if not (math.isfinite(self.noise) and self.noise >= 0):
-            raise ValueError(f"noise must be finite and not negative, a size of label noise; got {self.noise}")
+        check_prompt(self.n, self.d, self.queries)
+        check_noise(self.noise)
+        if not 1 <= self.r <= self.d:
+            raise ValueError(f"r must be at least 1 and at most d = {self.d}, the dimension of a subspace; got {self.r}")
         if self.law not in LAWS:
             raise ValueError(f"law must be one of {', '.join(LAWS)}; got {self.law!r}")
         if not any((*self.link, *self.spread)):
