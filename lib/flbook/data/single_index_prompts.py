@@ -57,7 +57,7 @@ class SingleIndexPrompts:
         check_prompt(self.n, self.d, self.queries)
         check_noise(self.noise)
         if not 1 <= self.r <= self.d:
-            raise ValueError(f"r must be at least 1 and at most d = {self.d}, the dimension of a subspace; got {self.r}")
+            raise ValueError(f"r must be at least 1 and at most d = {self.d}; got {self.r}")
         if self.law not in LAWS:
             raise ValueError(f"law must be one of {', '.join(LAWS)}; got {self.law!r}")
         if not any((*self.link, *self.spread)):
