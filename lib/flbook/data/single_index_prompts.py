@@ -41,7 +41,7 @@ class SingleIndexPrompts:
     odds ("signs", as in the source) or normal with this standard deviation ("normal").
 
     Raises ValueError if n, d, r or queries are below 1, r exceeds d, the noise is negative, or there is no link.
-    Source: Oko et al. (2024), Section 2.
+    Source: Oko et al. (2024).
     """
 
     n: int = 64  # examples of a prompt

@@ -5,7 +5,7 @@ subspace in which directions lie. At test time the prompt is cut into three part
 first direction u, (II) online gradient descent refines it, one example after the other, (III) ridge regression fits the
 output weights a. Every function works on all prompts at once; they are the leading axes.
 
-Source: Kuwataka and Suzuki (2025), Section 3, of which this is a simplified form.
+Source: Kuwataka and Suzuki (2025), in a simplified form.
 """
 
 from dataclasses import dataclass

@@ -18,7 +18,7 @@ from flbook.shapes import Context
 class Neurons:
     r"""The layer :math:`\phi(x) = \max(Wx + b, 0)` of m neurons.
 
-    Source: Oko et al. (2024), Section 2.
+    Source: Oko et al. (2024).
     """
 
     w: Float[Tensor, "m d"]
@@ -70,7 +70,7 @@ class Neurons:
 class NeuronAttention:
     r"""The prediction :math:`\langle c, \Gamma\,\phi(x_q)\rangle`, linear in the labels of the prompt.
 
-    Source: Oko et al. (2024), equation (2.2).
+    Source: Oko et al. (2024).
     """
 
     layer: Neurons
