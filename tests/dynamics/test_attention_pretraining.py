@@ -29,6 +29,14 @@ def test_the_first_pull_is_the_gradient_of_the_loss_at_small_gamma(spread):
     torch.testing.assert_close(-gradient / (2 * size * signs[:, None]), pull, rtol=1e-6, atol=1e-9)
 
 
+def test_the_sign_of_a_task_drops_out_of_the_first_pull():
+    layer, (context, query, label) = Neurons.draw(5, 4), example(6)
+    sign = torch.tensor([1.0, -1, -1, 1, -1, 1]).double()
+    turned = Example(type(context)(context.x, sign[:, None] * context.y), query, sign * label)
+    pulls = [pretraining.first_pull(layer, [one]) for one in (Example(context, query, label), turned)]
+    assert torch.equal(*pulls), "so a mean of zero of the link's coefficient does no harm"
+
+
 def test_batches_add_up():
     layer, whole = Neurons.draw(5, 4), example(6)
     parts = [Example(type(whole.context)(*(p[k : k + 2] for p in whole.context)), whole.query[k : k + 2],
