@@ -88,7 +88,7 @@ def test_the_stored_result_is_what_this_code_computes():
 
 def test_bad_settings_are_one_sentence(tmp_path):
     for change, sentence in [
-        (dict(r=(12,)), "r must be at most d = 6"),
+        (dict(r=(12,)), "at most d = 6; got 12"),
         (dict(model=("gpt",)), "model must be among one step, oracle, frozen; got 'gpt'"),
         (dict(context=(0,)), "n must be at least 1, the examples of a prompt"),
         (dict(lam=(0.0,)), "lam must be positive"),

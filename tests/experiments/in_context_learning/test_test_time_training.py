@@ -79,7 +79,7 @@ def test_bad_settings_are_one_sentence(tmp_path):
     for change, sentence in [
         (dict(model=("gpt",)), "model must be among fixed weights, test-time training, no pretraining"),
         (dict(n=(4,)), "n must be at least 8"),
-        (dict(r=9), "r must be at most d = 8"),
+        (dict(r=9), "at most d = 8; got 9"),
         (dict(lam=0.0), "lam must be positive"),
         (dict(tasks=0), "tasks, prompts and n_pre must be at least 1"),
     ]:
