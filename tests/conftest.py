@@ -26,3 +26,11 @@ def same_numbers():
     """A test that draws its own numbers draws the same ones every time."""
     if "torch" in sys.modules:
         sys.modules["torch"].manual_seed(0)
+
+
+@pytest.fixture(autouse=True)
+def no_figure_stays_open():
+    """A test that draws leaves no figure to the next one."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")

@@ -1,6 +1,5 @@
 """The figure of several power laws: dots, predicted slopes through the last dot, fitted slopes written beside them."""
 
-import matplotlib.pyplot as plt
 import numpy as np
 import xarray as xr
 
@@ -23,4 +22,3 @@ def test_laws_with_their_slopes():
     np.testing.assert_allclose(flat_dots.get_ydata(), 2.0)
     texts = [text.get_text() for text in ax.texts]
     assert texts[0].startswith("lazy: \u22120.50\n[\u22120.50") and texts[1] == "rich: 0.00"
-    plt.close(fig)

@@ -20,12 +20,6 @@ from flbook.plots.look import colours, geometric, label
 SEEDS = 12
 
 
-@pytest.fixture(autouse=True)
-def close_figures():
-    yield
-    plt.close("all")
-
-
 @pytest.fixture
 def phases():
     """Test error over dimension and signal strength, both spaced by a factor."""

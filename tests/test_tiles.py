@@ -1,6 +1,5 @@
 """Sheets of small pictures: where each tile lands, and how bright a weight is."""
 
-import matplotlib.pyplot as plt
 import numpy as np
 
 from flbook import plots
@@ -44,4 +43,3 @@ def test_sheets():
     fig = plots.filter_sheet({"before": rng.normal(size=(16, 3, 5, 5)), "after": rng.normal(size=(16, 3, 5, 5))})
     assert [ax.get_title(loc="left") for ax in fig.axes] == ["before", "after"]
     assert all(ax.images[0].get_array().shape == (11, 47, 3) for ax in fig.axes)
-    plt.close("all")
