@@ -6,7 +6,7 @@ import torch
 from flbook.data.single_index_prompts import SingleIndexPrompts
 from flbook.dynamics import attention_pretraining as pretraining
 from flbook.dynamics.attention_pretraining import Example, Summaries
-from flbook.models.neuron_attention import Neurons
+from flbook.models.relu_layer import ReLULayer
 
 PROMPTS = SingleIndexPrompts(n=6, d=4, r=2, noise=0.3)
 
@@ -18,7 +18,7 @@ def example(count: int, step: int = 0) -> Example:
 
 @pytest.mark.parametrize("spread", [0.0, 1.0])
 def test_the_first_pull_is_the_gradient_of_the_loss_at_small_gamma(spread):
-    layer, (context, query, label) = Neurons.draw(5, 4, spread=spread), example(7)
+    layer, (context, query, label) = ReLULayer.draw(5, 4, spread=spread), example(7)
     signs, size = torch.tensor([1.0, -1, 1, 1, -1]).double(), 1e-9
     w = layer.w.clone().requires_grad_()
     inside, asked = (torch.relu(x @ w.T + layer.b) for x in (context.x, query))
@@ -30,7 +30,7 @@ def test_the_first_pull_is_the_gradient_of_the_loss_at_small_gamma(spread):
 
 
 def test_the_sign_of_a_task_drops_out_of_the_first_pull():
-    layer, (context, query, label) = Neurons.draw(5, 4), example(6)
+    layer, (context, query, label) = ReLULayer.draw(5, 4), example(6)
     sign = torch.tensor([1.0, -1, -1, 1, -1, 1]).double()
     turned = Example(type(context)(context.x, sign[:, None] * context.y), query, sign * label)
     pulls = [pretraining.first_pull(layer, [one]) for one in (Example(context, query, label), turned)]
@@ -38,7 +38,7 @@ def test_the_sign_of_a_task_drops_out_of_the_first_pull():
 
 
 def test_batches_add_up():
-    layer, whole = Neurons.draw(5, 4), example(6)
+    layer, whole = ReLULayer.draw(5, 4), example(6)
     parts = [Example(type(whole.context)(*(p[k : k + 2] for p in whole.context)), whole.query[k : k + 2],
                      whole.label[k : k + 2]) for k in (0, 2, 4)]
     torch.testing.assert_close(pretraining.first_pull(layer, parts), pretraining.first_pull(layer, [whole]))
@@ -48,7 +48,7 @@ def test_batches_add_up():
 
 
 def test_the_dual_is_ridge_regression_on_the_products():
-    layer = Neurons.draw(5, 4, spread=1.0)
+    layer = ReLULayer.draw(5, 4, spread=1.0)
     (seen,) = pretraining.summarise([layer], [example(12)])
     alpha, lam = pretraining.dual_ridge(seen, 0.02), 0.02
     features = torch.einsum("tm,tl->tml", seen.c, seen.q).flatten(1)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from flbook.models.feature_attention import FeatureAttention, FixedAttention
+from flbook.models.feature_attention import FeatureAttention
 from flbook.shapes import Context
 
 
@@ -32,14 +32,6 @@ def test_an_ensemble_is_its_members():
 def test_frozen_features_have_no_gradient():
     model = FeatureAttention((3, 5, 4), frozen=True)
     assert [name for name, p in model.named_parameters() if p.requires_grad] == ["gamma"]
-
-
-@pytest.mark.parametrize("gamma", [torch.tensor([0.5, 2.0, 1.0]), torch.arange(9.0).reshape(3, 3)])
-def test_fixed_attention(gamma):
-    context, query = drawn(4)
-    matrix = torch.diag(gamma) if gamma.ndim == 1 else gamma
-    expected = torch.einsum("bn,bnk,kl,bql->bq", context.y / 6, context.x, matrix, query)
-    torch.testing.assert_close(FixedAttention(lambda x: x, gamma)(context, query), expected)
 
 
 def test_bad_input_is_one_sentence():

@@ -6,7 +6,8 @@ import torch
 
 from flbook import hermite
 from flbook.data.single_index_prompts import SingleIndexPrompts
-from flbook.models.neuron_attention import NeuronAttention, Neurons
+from flbook.models.linear_attention import LinearAttention
+from flbook.models.relu_layer import ReLULayer
 from flbook.theory import low_dimensional_targets as theory
 
 
@@ -14,14 +15,14 @@ def test_alignment_of_the_exact_step():
     assert theory.alignment_after_step(16, 2) == pytest.approx(0.9270833, abs=1e-7)
     assert theory.alignment_after_step(32, 2) == pytest.approx(0.953125)
     assert theory.alignment_after_step(5, 5) == pytest.approx(1), "no subspace to find"
-    w = Neurons.draw(40000, 6, 0).w.numpy()
+    w = ReLULayer.draw(40000, 6, 0).w.numpy()
     pull = theory.quadratic_pull(w, 3)
     measured = (pull[:, :3] ** 2).sum() / (pull**2).sum()
     assert measured == pytest.approx(theory.alignment_after_step(6, 3), abs=0.005)
 
 
 def test_the_exact_step_is_the_gradient_of_the_mean_squared_correlation():
-    w = Neurons.draw(3, 5, 1).w.requires_grad_()
+    w = ReLULayer.draw(3, 5, 1).w.requires_grad_()
     angle = torch.arange(12).double() * np.pi / 6  # exact for polynomials of degree below 12
     beta = torch.stack([angle.cos(), angle.sin()], -1)
     length = w.norm(dim=-1, keepdim=True)
@@ -37,7 +38,7 @@ def test_coefficients_of_relu(bias):
 
 
 def test_moments_against_drawn_inputs():
-    layer = Neurons.draw(6, 4, 0, spread=1.0)
+    layer = ReLULayer.draw(6, 4, 0, spread=1.0)
     w, b = layer.w.numpy() * np.linspace(0.01, 2, 6)[:, None], layer.b.numpy()
     x = np.random.default_rng(0).standard_normal((200_000, 4))
     phi = np.maximum(x @ w.T + b, 0)
@@ -58,13 +59,14 @@ def test_the_second_moment_of_a_context_runs_from_one_example_to_endless_ones():
 
 
 def test_risk_is_that_of_drawn_prompts_and_the_best_gamma_is_best():
-    layer, n = Neurons.draw(12, 4, 0, spread=1.0), 10
+    layer, n = ReLULayer.draw(12, 4, 0, spread=1.0), 10
     w, b = layer.w.numpy(), layer.b.numpy()
     x = np.random.default_rng(0).standard_normal((100_000, 4))
     moments = (theory.task_moment(w, b, 2), theory.label_moment(w, b, 2, x, 0.5), theory.feature_moment(w, b))
     best = theory.best_gamma(n, *moments)
     drawn = SingleIndexPrompts(n=n, d=4, r=2, noise=0.5, queries=4).draw(20_000, 0)
-    error = (NeuronAttention(layer, torch.from_numpy(best))(drawn.context, drawn.query) - drawn.target).square().mean()
+    attention = LinearAttention(torch.from_numpy(best), features=layer).requires_grad_(False)
+    error = (attention(drawn.context, drawn.query) - drawn.target).square().mean()
     lowest = theory.risk(best, n, *moments)
     assert error.item() == pytest.approx(lowest, rel=0.06), "standard error 1.4 %"
     for seed in range(5):

@@ -13,7 +13,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from flbook.models.neuron_attention import NeuronAttention, Neurons
+from flbook.models.linear_attention import LinearAttention
+from flbook.models.relu_layer import ReLULayer
 from flbook.shapes import Context
 
 
@@ -25,7 +26,7 @@ class Example(NamedTuple):
     label: Float[Tensor, "*E"]
 
 
-def first_pull(layer: Neurons, batches: Iterable[Example]) -> Float[Tensor, "m d"]:
+def first_pull(layer: ReLULayer, batches: Iterable[Example]) -> Float[Tensor, "m d"]:
     r"""The direction of the first gradient step of every neuron, from :math:`\Gamma = \mathrm{diag}(\gamma_j)`.
 
     .. math:: g_j = \nabla_{w_j} \frac1T\sum_t y_{q,t}\, c_{t,j}\, \phi_j(x_{q,t})
@@ -55,7 +56,7 @@ class Summaries(NamedTuple):
     y: Float[Tensor, " T"]  # labels there
 
 
-def summarise(layers: Iterable[Neurons], batches: Iterable[Example]) -> list[Summaries]:
+def summarise(layers: Iterable[ReLULayer], batches: Iterable[Example]) -> list[Summaries]:
     """Summaries of the same prompts under several layers, in float64."""
     layers, parts = list(layers), []
     for context, query, label in batches:
@@ -91,10 +92,11 @@ def gamma(seen: Summaries, alpha: Float[Tensor, " T"]) -> Float[Tensor, "m m"]:
     return (alpha[:, None] * seen.c).T @ seen.q
 
 
-def trained(layer: Neurons, seen: Summaries, lam: float) -> NeuronAttention:
+def trained(layer: ReLULayer, seen: Summaries, lam: float) -> LinearAttention:
     """Attention after stage two, in float64, with a ridge of `lam` in units of `unit_of_ridge`."""
-    layer = Neurons(layer.w.double(), layer.b.double())
-    return NeuronAttention(layer, gamma(seen, dual_ridge(seen, lam * unit_of_ridge(seen) / len(seen.y))))
+    layer = ReLULayer(layer.w.double(), layer.b.double())
+    matrix = gamma(seen, dual_ridge(seen, lam * unit_of_ridge(seen) / len(seen.y)))
+    return LinearAttention(matrix, features=layer).requires_grad_(False)
 
 
 def dual_prediction(seen: Summaries, alpha: Float[Tensor, " T"]) -> Callable[[Tensor, Tensor], Tensor]:

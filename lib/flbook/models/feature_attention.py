@@ -65,21 +65,3 @@ class FeatureAttention(nn.Module):
         means = torch.einsum("...n,...nk->...k", context.y, self.features(context.x)) / n
         pulled = torch.einsum("...bk,...kl->...bl", means, self.gamma)
         return torch.einsum("...bl,...bql->...bq", pulled, self.features(query))
-
-
-class FixedAttention:
-    r"""Linear attention on given features, :math:`\hat y = \frac1n\sum_i y_i\,\phi(x_i)^\top\Gamma\,\phi(x_q)`.
-
-    features: maps points (*E, n, d) to (*E, n, N). gamma: N numbers, a diagonal, or an N x N matrix.
-    """
-
-    def __init__(self, features: Callable[[Tensor], Tensor], gamma: Tensor):
-        self.features, self.gamma = features, gamma
-
-    def __call__(self, context: Context, query: Float[Tensor, "*E q d"]) -> Float[Tensor, "*E q"]:
-        """Predictions at the queries."""
-        inside = self.features(context.x)
-        means = torch.einsum("...n,...nk->...k", context.y / context.y.shape[-1], inside)
-        gamma = self.gamma.to(means)
-        pulled = means * gamma if gamma.ndim == 1 else torch.einsum("...k,kl->...l", means, gamma)
-        return torch.einsum("...l,...ql->...q", pulled, self.features(query))

@@ -45,7 +45,8 @@ class LinearAttention(nn.Module):
 
     The parameter ``gamma`` has shape ``(*E, k, k)``, k = d without features.
 
-    gamma: its value at the start. n: the prompt length that gamma was trained at, if it was. covariance: that of the
+    gamma: its value at the start. n: the prompt length that gamma was trained at, if it was. features: a network, which
+    is then trained too, or any map of points (*E, n, d) to (*E, n, k). covariance: that of the
     (features of the) inputs; if None, the warning below takes the second moment of the prompt itself.
 
     Warns if gamma was trained at another length than that of the prompt, with the floor of the risk: what is left of
@@ -53,7 +54,7 @@ class LinearAttention(nn.Module):
     Source: Ahn et al. (2024), Section 2; Wu et al. (2024).
     """
 
-    def __init__(self, gamma: Float[Tensor, "*E k k"], n: int | None = None, features: nn.Module | None = None,
+    def __init__(self, gamma: Float[Tensor, "*E k k"], n: int | None = None, features: Features | None = None,
                  covariance: Float[Tensor, "k k"] | None = None):
         super().__init__()
         if n is not None and n < 1:

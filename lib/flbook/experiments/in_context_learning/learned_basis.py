@@ -20,7 +20,8 @@ from flbook.data.prompts import Prompts
 from flbook.data.splines import HiddenSplines
 from flbook.estimators import KernelRidge, Ridge
 from flbook.models import kernels
-from flbook.models.feature_attention import FeatureAttention, FixedAttention
+from flbook.models.feature_attention import FeatureAttention
+from flbook.models.linear_attention import LinearAttention
 from flbook.pretrain import Recipe, pretrain
 from flbook.shapes import Context
 from flbook.sweep import sweep
@@ -161,14 +162,15 @@ def by_basis(setting: Setting, n: int, test: Prompts) -> list[Tensor]:
     """Attention and ridge regression on the hidden features; (2, seed)."""
     variance = setting.variance()
     ridge = Ridge(torch.diag(torch.tensor(setting.noise**2 / variance)))
-    gamma = torch.tensor(theory.best_attention(variance, setting.noise, n).gamma)
+    gamma = torch.diag(torch.tensor(theory.best_attention(variance, setting.noise, n).gamma)).to(test.query)
     rows = []
     for k, seed in enumerate(setting.seed):
         features = setting.data(n, seed).basis.features
         one = taken(test, torch.arange(TEST_PROMPTS, device=test.query.device).expand(len(setting.seed), -1))
         context, query, target = Context(*(part[k] for part in one.context)), one.query[k], one.target[k]
         inside = Context(features(context.x), context.y)
-        rows.append(torch.stack([error(FixedAttention(features, gamma)(context, query), target),
+        attention = LinearAttention(gamma, features=features).requires_grad_(False)
+        rows.append(torch.stack([error(attention(context, query), target),
                                  error(ridge(inside, features(query)), target)]))
     return list(torch.stack(rows, -1))
 

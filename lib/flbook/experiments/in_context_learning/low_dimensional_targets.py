@@ -23,7 +23,7 @@ from flbook.dynamics import attention_pretraining as pretraining
 from flbook.dynamics.attention_pretraining import Example
 from flbook.estimators.in_context import KernelRidge
 from flbook.models import kernels
-from flbook.models.neuron_attention import Neurons
+from flbook.models.relu_layer import ReLULayer
 from flbook.settings import among
 from flbook.shapes import Context
 from flbook.sweep import sweep
@@ -90,11 +90,11 @@ def examples(prompts: SingleIndexPrompts, count: int, seed: int, first: int, dev
         yield Example(batch.context, batch.query[..., 0, :], batch.observed[..., 0])
 
 
-def stage_one(setting: Setting, d: int, r: int, seed: int, device="cpu") -> Neurons:
+def stage_one(setting: Setting, d: int, r: int, seed: int, device="cpu") -> ReLULayer:
     """The layer after one step on W, scaled to mean squared length 1, and its biases of stage two."""
-    start = Neurons.draw(setting.m, d, seed, dtype=torch.float32 if setting.t_1 else torch.float64)
+    start = ReLULayer.draw(setting.m, d, seed, dtype=torch.float32 if setting.t_1 else torch.float64)
     if setting.t_1:
-        start = Neurons(start.w.to(device), start.b.to(device))
+        start = ReLULayer(start.w.to(device), start.b.to(device))
         stream = examples(data(setting, d, r, setting.n_1), prompts_of_stage_one(setting, d), seed, 0, device)
         pull = pretraining.first_pull(start, stream)
     else:
@@ -109,8 +109,8 @@ def progress(setting: Setting, batches: int = 16, device: str = "cpu") -> xr.Dat
     size = prompts_of_stage_one(setting, d) // batches
     where, columns = devices.device(device), []
     for seed in setting.seed:
-        start = Neurons.draw(setting.m, d, seed, dtype=torch.float32)
-        start = Neurons(start.w.to(where), start.b.to(where))
+        start = ReLULayer.draw(setting.m, d, seed, dtype=torch.float32)
+        start = ReLULayer(start.w.to(where), start.b.to(where))
         prompts = data(setting, d, r, setting.n_1)
         parts = [pretraining.first_pull(start, examples(prompts, size, seed, k * -(-size // BATCH), where))
                  for k in range(batches)]
@@ -123,16 +123,16 @@ def progress(setting: Setting, batches: int = 16, device: str = "cpu") -> xr.Dat
                         attrs={"long_name": "share of the squared weights in S", "units": "1"})
 
 
-def layer(name: str, setting: Setting, d: int, r: int, seed: int, device="cpu") -> Neurons:
+def layer(name: str, setting: Setting, d: int, r: int, seed: int, device="cpu") -> ReLULayer:
     """The layer of one model, in single precision."""
-    frozen = Neurons.draw(setting.m, d, seed).biased(setting.spread, seed)
+    frozen = ReLULayer.draw(setting.m, d, seed).biased(setting.spread, seed)
     if name == "one step":
         made = stage_one(setting, d, r, seed, device)
     elif name == "oracle":  # the random directions' parts in S, and nothing else
         made = frozen.pointed(torch.nn.functional.pad(frozen.w[:, :r], (0, d - r)))
     else:
         made = frozen
-    return Neurons(made.w.float().to(device), made.b.float().to(device))
+    return ReLULayer(made.w.float().to(device), made.b.float().to(device))
 
 
 MODELS = ("one step", "oracle", "frozen")
@@ -162,7 +162,7 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     }, coords=coordinates(setting, (*dims, "lam", "context")))
 
 
-def outcome(setting: Setting, own: Neurons, seen, d: int, r: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def outcome(setting: Setting, own: ReLULayer, seen, d: int, r: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Exact risks at the context lengths: of stage two at every ridge, and of endless pretraining."""
     w, b = (part.double().cpu().numpy() for part in (own.w, own.b))
     x = rng.numpy_generator(seed, f"inputs of the moments, d = {d}").standard_normal((setting.points, d))

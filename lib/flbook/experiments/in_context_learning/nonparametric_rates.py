@@ -18,7 +18,7 @@ from torch import Tensor
 from flbook import devices, settings
 from flbook.data.function_spaces import FourierBasis, FunctionPrompts, fourier_line, hidden_line
 from flbook.estimators import KernelRidge, Ridge
-from flbook.models.feature_attention import FixedAttention
+from flbook.models.linear_attention import LinearAttention
 from flbook.shapes import Context
 from flbook.sweep import sweep
 from flbook.theory import nonparametric as theory
@@ -204,7 +204,7 @@ def contexts(setting: Contexts, device: str = "cpu") -> xr.Dataset:
         coords=coordinates(setting, predictor="predictor", n="examples n", T="pretraining prompts T", seed="seed"))
 
 
-def pretrained(setting: Contexts, data: FunctionPrompts, seed: int) -> list[FixedAttention]:
+def pretrained(setting: Contexts, data: FunctionPrompts, seed: int) -> list[LinearAttention]:
     """Attention on the whole dictionary, its diagonal fitted to T prompts: it has to find out which functions count.
 
     One for every T. Fewer equations than unknowns: the shortest solution.
@@ -218,8 +218,8 @@ def pretrained(setting: Contexts, data: FunctionPrompts, seed: int) -> list[Fixe
         columns.append(means[:, None] * dictionary.features(prompts.query))
         labels.append(prompts.observed)
     columns, label = torch.cat(columns).double(), torch.cat(labels).double()
-    return [FixedAttention(dictionary.features, solved(columns[:T].flatten(0, 1), label[:T].flatten()))
-            for T in setting.T]
+    fitted = (solved(columns[:T].flatten(0, 1), label[:T].flatten()) for T in setting.T)
+    return [LinearAttention(torch.diag(gamma), features=dictionary.features).requires_grad_(False) for gamma in fitted]
 
 
 def expected_kernel(setting: Contexts):
@@ -237,9 +237,10 @@ def ridge_on_basis(setting: Contexts, data: FunctionPrompts):
     return lambda context, query: estimator(Context(features(context.x), context.y), features(query))
 
 
-def attention(basis: FourierBasis, variance: np.ndarray, setting: Contexts, n: int) -> FixedAttention:
+def attention(basis: FourierBasis, variance: np.ndarray, setting: Contexts, n: int) -> LinearAttention:
     r"""Attention with the best :math:`\Gamma` for these variances."""
-    return FixedAttention(basis.features, torch.tensor(theory.best_attention(variance, setting.noise, n).gamma))
+    gamma = torch.tensor(theory.best_attention(variance, setting.noise, n).gamma)
+    return LinearAttention(torch.diag(gamma), features=basis.features).requires_grad_(False)
 
 
 # What answers a prompt, as functions of (setting, data, seed): one predictor for each T, or the same for all

@@ -1,4 +1,4 @@
-r"""Linear attention over a layer of ReLU neurons: keys and queries are what the neurons answer, values are the labels.
+r"""A layer of ReLU neurons below linear attention, and what attention keeps of a prompt through it.
 
 A layer is shared by all prompts; prompts are the leading ensemble axes of a `Context`.
 """
@@ -15,7 +15,7 @@ from flbook.shapes import Context
 
 
 @dataclass(frozen=True)
-class Neurons:
+class ReLULayer:
     r"""The layer :math:`\phi(x) = \max(Wx + b, 0)` of m neurons.
 
     Source: Oko et al. (2024).
@@ -25,21 +25,22 @@ class Neurons:
     b: Float[Tensor, " m"]
 
     @classmethod
-    def draw(cls, m: int, d: int, seed: int = 0, spread: float = 0.0, dtype: torch.dtype = torch.float64) -> "Neurons":
+    def draw(cls, m: int, d: int, seed: int = 0, spread: float = 0.0,
+             dtype: torch.dtype = torch.float64) -> "ReLULayer":
         """Directions uniform on the unit sphere, biases uniform on [-spread, spread]."""
         if m < 1 or d < 1:
             raise ValueError(f"m and d must be at least 1: neurons and coordinates of an input; got m={m}, d={d}")
         w = torch.nn.functional.normalize(rng.normal((m, d), seed, "neurons", dtype=dtype), dim=-1)
         return cls(w, torch.zeros(m, dtype=dtype)).biased(spread, seed)
 
-    def biased(self, spread: float, seed: int = 0) -> "Neurons":
+    def biased(self, spread: float, seed: int = 0) -> "ReLULayer":
         """The same directions with biases drawn anew, uniform on [-spread, spread]."""
         if not (math.isfinite(spread) and spread >= 0):
             raise ValueError(f"spread must be finite and not negative, the largest bias; got {spread}")
         uniform = torch.rand(len(self.w), generator=rng.generator(seed, "biases"), dtype=self.w.dtype)
         return replace(self, b=spread * (2 * uniform - 1))
 
-    def pointed(self, w: Float[Tensor, "m d"]) -> "Neurons":
+    def pointed(self, w: Float[Tensor, "m d"]) -> "ReLULayer":
         """The same biases with other directions, all scaled by one number to the mean squared length 1."""
         return replace(self, w=w / w.square().sum(-1).mean().sqrt())
 
@@ -64,22 +65,3 @@ class Neurons:
             raise ValueError(f"lengths must lie between 1 and the prompt's n = {n}; got {lengths}")
         sums = (context.y[..., None] * self(context.x)).cumsum(-2)
         return torch.stack([sums[..., length - 1, :] / length for length in lengths], -2)
-
-
-@dataclass(frozen=True)
-class NeuronAttention:
-    r"""The prediction :math:`\langle c, \Gamma\,\phi(x_q)\rangle`, linear in the labels of the prompt.
-
-    Source: Oko et al. (2024).
-    """
-
-    layer: Neurons
-    gamma: Float[Tensor, "m m"]
-
-    def from_summary(self, c: Float[Tensor, "*E m"], query: Float[Tensor, "*E q d"]) -> Float[Tensor, "*E q"]:
-        """Predictions from the prompt's summary c."""
-        return torch.einsum("...m,...qm->...q", c @ self.gamma, self.layer(query))
-
-    def __call__(self, context: Context, query: Float[Tensor, "*E q d"]) -> Float[Tensor, "*E q"]:
-        """Predictions at the queries."""
-        return self.from_summary(self.layer.summary(context), query)

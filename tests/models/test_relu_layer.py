@@ -4,33 +4,34 @@ import pytest
 import torch
 
 from flbook.data.single_index_prompts import SingleIndexPrompts
-from flbook.models.neuron_attention import NeuronAttention, Neurons
+from flbook.models.linear_attention import LinearAttention
+from flbook.models.relu_layer import ReLULayer
 from flbook.shapes import Context
 
 
 def test_features_and_prediction_by_hand():
-    layer = Neurons(torch.tensor([[1.0, 0.0], [0.0, -1.0]]).double(), torch.tensor([0.0, 1.0]).double())
+    layer = ReLULayer(torch.tensor([[1.0, 0.0], [0.0, -1.0]]).double(), torch.tensor([0.0, 1.0]).double())
     x = torch.tensor([[2.0, 3.0], [-1.0, 0.5]]).double()
     torch.testing.assert_close(layer(x), torch.tensor([[2.0, 0.0], [0.0, 0.5]]).double())
     context = Context(x, torch.tensor([1.0, -4.0]).double())
     c = layer.summary(context)
     torch.testing.assert_close(c, torch.tensor([1.0, -1.0]).double())
     gamma = torch.tensor([[1.0, 2.0], [3.0, 5.0]]).double()
-    torch.testing.assert_close(NeuronAttention(layer, gamma)(context, x[:1]), (c @ gamma @ layer(x[:1]).T))
+    torch.testing.assert_close(LinearAttention(gamma, features=layer)(context, x[:1]), c @ gamma @ layer(x[:1]).T)
 
 
 def test_drawn_neurons_are_unit_vectors_and_one_number_scales_them():
-    layer = Neurons.draw(200, 6, seed=3, spread=1.5)
+    layer = ReLULayer.draw(200, 6, seed=3, spread=1.5)
     torch.testing.assert_close(layer.w.square().sum(-1), torch.ones(200).double())
     assert layer.b.abs().max() <= 1.5 and layer.b.std() > 0.7
-    assert torch.equal(layer.w, Neurons.draw(200, 6, seed=3).w) and not Neurons.draw(200, 6, seed=3).b.any()
+    assert torch.equal(layer.w, ReLULayer.draw(200, 6, seed=3).w) and not ReLULayer.draw(200, 6, seed=3).b.any()
     moved = layer.pointed(3 * layer.w + 1)
     assert moved.w.square().sum(-1).mean().item() == pytest.approx(1) and torch.equal(moved.b, layer.b)
     assert layer.alignment(6).item() == pytest.approx(1) and layer.alignment(3).item() == pytest.approx(0.5, abs=0.05)
 
 
 def test_prefixes_of_a_prompt_are_prompts():
-    layer, prompts = Neurons.draw(7, 4, spread=1.0), SingleIndexPrompts(n=9, d=4).draw(3, seed=1)
+    layer, prompts = ReLULayer.draw(7, 4, spread=1.0), SingleIndexPrompts(n=9, d=4).draw(3, seed=1)
     every = layer.summaries(prompts.context, (2, 9))
     for place, n in enumerate((2, 9)):
         part = Context(prompts.context.x[:, :n], prompts.context.y[:, :n])
@@ -38,9 +39,9 @@ def test_prefixes_of_a_prompt_are_prompts():
 
 
 def test_bad_input_is_one_sentence():
-    layer, prompts = Neurons.draw(7, 4), SingleIndexPrompts(n=9, d=4).draw(3, seed=1)
+    layer, prompts = ReLULayer.draw(7, 4), SingleIndexPrompts(n=9, d=4).draw(3, seed=1)
     with pytest.raises(ValueError, match="m and d must be at least 1"):
-        Neurons.draw(0, 4)
+        ReLULayer.draw(0, 4)
     with pytest.raises(ValueError, match="spread must be finite and not negative"):
         layer.biased(-1.0)
     with pytest.raises(ValueError, match=r"inputs of shape \(3, 9, 3\) do not fit"):
