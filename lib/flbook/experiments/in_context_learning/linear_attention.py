@@ -1,4 +1,4 @@
-r"""Linear attention on linear regression: one layer is one step, several layers are better than as many steps.
+r"""Linear attention on linear regression: one layer is one step, and what several layers add.
 
 Claim (Zhang, Frei and Bartlett 2024; Ahn et al. 2023; Wu et al. 2024): trained by gradients on prompts, one layer of
 linear attention becomes one step of preconditioned gradient descent with the closed form of
