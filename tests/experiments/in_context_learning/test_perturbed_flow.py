@@ -11,6 +11,7 @@ from flbook.dynamics.mean_field import Particles, Population
 from flbook.dynamics.perturbation import norm
 from flbook.experiments.in_context_learning import perturbed_flow as lecture
 from flbook.experiments.in_context_learning.perturbed_flow import BUILD, SADDLES, Setting
+from flbook.theory.saddles import guided_share
 
 TINY = Setting(copies=(1, 2), seed=(0, 1), m=8, d=3, k=2, n=20, time=8.0)
 
@@ -81,3 +82,14 @@ def test_bad_settings_are_one_sentence():
     ]:
         with pytest.raises(ValueError, match=sentence):
             lecture.run(replace(TINY, **change))
+
+
+def test_the_first_landscape_that_suits_the_guide():
+    def share(landscape):
+        saddle = lecture.attention(Setting(landscape=landscape))
+        return guided_share(saddle.functional.spectrum(saddle.theta)[0].numpy())
+
+    found = lecture.suited(Setting(), share=0.3).landscape
+    assert share(found) >= 0.3 and all(share(earlier) < 0.3 for earlier in range(found))
+    with pytest.raises(ValueError, match="share must be one that a saddle among 2 landscapes reaches; got 1.0"):
+        lecture.suited(Setting(), share=1.0, within=2)

@@ -10,7 +10,7 @@ Times count how often the unstable direction has grown by a factor e: one unit i
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import torch
@@ -25,6 +25,7 @@ from flbook.dynamics.modified_flow import birth_death
 from flbook.dynamics.perturbation import MeanFunctional, guided, sized, smooth
 from flbook.models.activations import centred_sigmoid
 from flbook.sweep import sweep
+from flbook.theory.saddles import guided_share
 
 VERSION = 1
 
@@ -145,6 +146,19 @@ def low_rank(setting: Setting) -> Saddle:
 
 
 BUILD = dict(zip(SADDLES, (attention, rank_one, low_rank), strict=True))
+
+
+def suited(setting: Setting, share: float = 0.5, within: int = 50) -> Setting:
+    """The same on the first landscape whose saddle draws this share of a guided push to its unstable direction.
+
+    Raises ValueError if none of so many landscapes has one.
+    """
+    for seed in range(setting.landscape, setting.landscape + within):
+        chosen = replace(setting, landscape=seed)
+        saddle = attention(chosen)
+        if guided_share(saddle.functional.spectrum(saddle.theta)[0].numpy()) >= share:
+            return chosen
+    raise ValueError(f"share must be one that a saddle among {within} landscapes reaches; got {share}")
 
 
 class Course(NamedTuple):
