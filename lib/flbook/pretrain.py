@@ -16,8 +16,7 @@ import xarray as xr
 from torch import Tensor, nn
 
 from flbook import checkpoints, devices
-from flbook.data.prompts import Prompts
-from flbook.shapes import Context
+from flbook.data.prompts import Prompts, mapped
 
 DECAYS = ("cosine", "linear", "constant")
 PRECISIONS = ("float32", "bfloat16")
@@ -136,7 +135,7 @@ class _Run:
 
     def draw(self, step: int) -> Prompts:
         """The batch of a step, in the model's precision."""
-        return _mapped(self.data.draw(self.recipe.batch, self.seed, step, self.device), lambda t: t.to(self.like))
+        return mapped(self.data.draw(self.recipe.batch, self.seed, step, self.device), lambda t: t.to(self.like))
 
     def descend(self, prompts: Prompts) -> Tensor:
         """One step on a batch; returns the loss of each member before it."""
@@ -181,7 +180,7 @@ class _Run:
 
         def advance() -> None:
             self.set_rate()
-            _mapped(prompts, lambda there, here: there.copy_(here), self.draw(self.done))
+            mapped(prompts, lambda there, here: there.copy_(here), self.draw(self.done))
             graph.replay()
             self.losses[self.done] = value
             self.done += 1
@@ -220,15 +219,6 @@ def clip_members(grads: list[Tensor], members: torch.Size, longest: float) -> No
     share = (longest / (square.sqrt() + 1e-6)).clamp(max=1.0)
     for grad in grads:
         grad.mul_(share.reshape(*members, *[1] * (grad.ndim - len(members))))
-
-
-def _mapped(prompts: Prompts, change: Callable, *others: Prompts) -> Prompts:
-    """A function applied to every tensor of the prompts (and to the same one of others)."""
-    def leaf(one, *rest):
-        return None if one is None else change(one, *rest)
-
-    context = Context(*(leaf(*same) for same in zip(prompts.context, *(o.context for o in others), strict=True)))
-    return type(prompts)(context, *(leaf(*same) for same in zip(prompts[1:], *(o[1:] for o in others), strict=True)))
 
 
 def _history(losses: Tensor) -> xr.Dataset:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import torch
 
 from flbook import rng
-from flbook.data.prompts import Prompts, check_noise, check_prompt
+from flbook.data.prompts import Prompts, check_batch, check_noise, check_prompt
 from flbook.shapes import Context
 
 
@@ -38,8 +38,7 @@ class DriftingPrompts:
 
     def draw(self, batch: int, seed: int | tuple[int, ...], step: int = 0) -> Prompts:
         """One batch of prompts, a pure function of (seed, step); a tuple of seeds gives one leading axis."""
-        if batch < 1:
-            raise ValueError(f"batch must be at least 1, the prompts of a batch; got {batch}")
+        check_batch(batch)
 
         def normal(what: str, *shape: int):
             return rng.normal((batch, *shape), seed, f"drifting prompts {what}, step {step}")

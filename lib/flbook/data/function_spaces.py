@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from flbook import rng
-from flbook.data.prompts import Prompts, check_noise, check_prompt
+from flbook.data.prompts import Prompts, check_batch, check_noise, check_prompt
 from flbook.data.splines import HiddenSplines, SplineBasis, check_inputs
 from flbook.shapes import Context
 
@@ -154,8 +154,7 @@ class FunctionPrompts:
     def draw(self, batch: int, seed: int | tuple[int, ...], step: int = 0, device="cpu",
              dtype: torch.dtype = torch.float64) -> Prompts:
         """One batch of prompts, a pure function of (seed, step); a tuple of seeds gives one leading axis."""
-        if batch < 1:
-            raise ValueError(f"batch must be at least 1, the prompts of a batch; got {batch}")
+        check_batch(batch)
 
         def normal(what: str, *shape: int) -> Tensor:
             return rng.normal((batch, *shape), seed, f"function prompts {what}, step {step}", device, dtype)

@@ -2,6 +2,7 @@
 
 import math
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -23,6 +24,15 @@ class Prompts(NamedTuple):
     target: Float[Tensor, "*E q"]  # what is to be predicted at the queries, without noise
     task: Float[Tensor, "*E d"]  # what changes from prompt to prompt
     observed: Float[Tensor, "*E q"] | None = None  # labels of the queries, noise included; None where there is no noise
+
+
+def mapped(prompts: Prompts, change: Callable, *others: Prompts) -> Prompts:
+    """A function applied to every tensor of the prompts (and to the same one of others); None stays None."""
+    def leaf(one, *rest):
+        return None if one is None else change(one, *rest)
+
+    context = Context(*(leaf(*same) for same in zip(prompts.context, *(o.context for o in others), strict=True)))
+    return type(prompts)(context, *(leaf(*same) for same in zip(prompts[1:], *(o[1:] for o in others), strict=True)))
 
 
 @dataclass(frozen=True)
@@ -100,8 +110,7 @@ class LinearPrompts:
         A tuple of seeds gives one leading axis. Inputs, tasks and noise are drawn one by one, so the inputs stay when
         noise or pool change.
         """
-        if batch < 1:
-            raise ValueError(f"batch must be at least 1, the prompts of a batch; got {batch}")
+        check_batch(batch)
 
         def normal(what: str, *shape: int) -> Tensor:
             return rng.normal((batch, *shape), seed, f"prompts {what}, step {step}", device, dtype)
@@ -132,6 +141,12 @@ def check_prompt(n: int, d: int, queries: int = 1) -> None:
                               ("queries", queries, "queries on one context")):
         if value < 1:
             raise ValueError(f"{name} must be at least 1, the {what}; got {value}")
+
+
+def check_batch(batch: int) -> None:
+    """Refuse a batch without prompts."""
+    if batch < 1:
+        raise ValueError(f"batch must be at least 1, the prompts of a batch; got {batch}")
 
 
 def check_noise(noise: float) -> None:

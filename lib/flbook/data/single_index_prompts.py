@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from flbook import hermite, rng
-from flbook.data.prompts import check_noise, check_prompt
+from flbook.data.prompts import check_batch, check_noise, check_prompt
 from flbook.shapes import Context
 
 LAWS = ("signs", "normal")
@@ -79,8 +79,7 @@ class SingleIndexPrompts:
 
         Directions, inputs, links and noise are drawn one by one, so inputs and directions stay when the others change.
         """
-        if batch < 1:
-            raise ValueError(f"batch must be at least 1, the prompts of a batch; got {batch}")
+        check_batch(batch)
         role = f"single-index prompts {{}}, step {step}"
 
         def drawn(how, what: str, *shape: int) -> Tensor:

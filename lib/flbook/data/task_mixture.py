@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from flbook import rng
-from flbook.data.prompts import Prompts, check_noise, check_prompt
+from flbook.data.prompts import Prompts, check_batch, check_noise, check_prompt
 from flbook.shapes import Context
 
 
@@ -41,8 +41,7 @@ class SignPrompts:
     def draw(self, batch: int, seed: int | tuple[int, ...], step: int = 0, device="cpu",
              dtype: torch.dtype = torch.float64) -> Prompts:
         """One batch, a pure function of (seed, step); a tuple of seeds gives one leading axis."""
-        if batch < 1:
-            raise ValueError(f"batch must be at least 1, the prompts of a batch; got {batch}")
+        check_batch(batch)
         sign = rng.normal((batch, 1), seed, f"sign prompts tasks, step {step}", device, dtype).sign()
         spread = rng.normal((batch, self.n + 1), seed, f"sign prompts noise, step {step}", device, dtype)
         y = sign + (self._discrete(spread) if self.values else self.noise * spread)
@@ -106,8 +105,7 @@ class PlanePrompts:
     def draw(self, batch: int, seed: int | tuple[int, ...], step: int = 0, device="cpu",
              dtype: torch.dtype = torch.float64) -> Prompts:
         """One batch, a pure function of (seed, step); a tuple of seeds gives one leading axis."""
-        if batch < 1:
-            raise ValueError(f"batch must be at least 1, the prompts of a batch; got {batch}")
+        check_batch(batch)
 
         def normal(what: str, *shape: int) -> Tensor:
             return rng.normal((batch, *shape), seed, f"plane prompts {what}, step {step}", device, dtype)

@@ -8,7 +8,7 @@ from flbook.losses import Squared
 from flbook.models.activations import relu
 from flbook.models.two_layer import TwoLayer
 from flbook.optimizers import GradientDescent
-from flbook.shapes import Context
+from flbook.shapes import Context, Quantity
 from flbook.train import Training, fit
 
 
@@ -24,9 +24,7 @@ def two_layer(context: Context, query: Float[Tensor, "t q d"], width: int = 64, 
     prompts = tuple(range(len(context.y)))
     net = TwoLayer(context.x.shape[-1] + 1, width, 1 / width, "paired", relu, prompts, dtype=context.x.dtype)
     problem = Training(net, with_one(context.x), context.y, Squared())
-    seen, rule, params = {}, GradientDescent(net.step(lr)), problem.start()
-    for step in range(every, steps + 1, every):
-        problem.start = lambda now=params: now
-        params = fit(problem, rule, every).params
-        seen[f"{step} steps"] = problem.predict(params, with_one(query))
-    return seen
+    answer = Quantity("answer", lambda params: problem.predict(params, with_one(query)), ("query",))
+    seen = fit(problem, GradientDescent(net.step(lr)), steps, [answer], ("prompt",), range(every, steps + 1, every))
+    answers = torch.from_numpy(seen.history.answer.transpose("step", "prompt", "query").to_numpy()).to(query)
+    return {f"{step} steps": one for step, one in zip(seen.history.step.values, answers, strict=True)}

@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from flbook import settings
+from flbook.data.prompt_pool import PromptPool
 from flbook.experiments.in_context_learning import bayes_gap as lecture
-from flbook.experiments.in_context_learning.bayes_gap import Planes, Pool, Setting
+from flbook.experiments.in_context_learning.bayes_gap import Planes, Setting
 
 TINY = Setting(model=("told k", "frozen features"), N=(8, 400), seed=(0, 1), n=4, steps=80, batch=16, points=2000)
 
@@ -35,7 +36,7 @@ def test_a_cell_does_not_see_the_grid_around_it():
 
 def test_pools():
     data = TINY.data()
-    pool, fresh = Pool(data, 3), Pool(data, 0)
+    pool, fresh = PromptPool(data, 3), PromptPool(data, 0)
     seen = torch.cat([pool.draw(8, (0, 1), step).context.y[0] for step in range(5)])
     assert len(torch.unique(seen[:, 0])) == 3
     seen = torch.cat([fresh.draw(8, (0, 1), step).context.y[0] for step in range(5)])

@@ -7,8 +7,9 @@ import pytest
 import torch
 
 from flbook import settings
+from flbook.data.prompt_pool import PromptPool
 from flbook.experiments.in_context_learning import learned_basis as lecture
-from flbook.experiments.in_context_learning.learned_basis import Pool, Setting
+from flbook.experiments.in_context_learning.learned_basis import Laws, Setting
 
 TINY = Setting(n=(12,), T=(8, 64), seed=(0, 1), d=2, hidden=2, width=8, queries=4, steps=80, batch=8, s=1.0)
 
@@ -25,11 +26,11 @@ def test_a_labelled_dataset_in_which_training_helps():
 
 
 def test_a_pool_is_a_fixed_set_of_prompts():
-    pool = Pool(TINY, 12, 3)
+    pool = PromptPool(Laws(TINY, 12), 3)
     seen = torch.cat([pool.draw(8, (0, 1), step).target[0] for step in range(6)])
     assert len(torch.unique(seen[:, 0])) == 3
     torch.testing.assert_close(pool.draw(8, (0, 1), 2).query, pool.draw(8, (0, 1), 2).query)
-    alone = lecture.drawn(TINY, 12, 3, (1,), 0, "cpu")
+    alone = Laws(TINY, 12).draw(3, (1,))
     assert {float(y) for y in pool.draw(8, (0, 1), 0).target[1, :, 0]} <= {float(y) for y in alone.target[0, :, 0]}
 
 

@@ -85,11 +85,10 @@ def test_bad_settings_are_one_sentence():
 
 
 def test_the_first_landscape_that_suits_the_guide():
-    def share(landscape):
-        saddle = lecture.attention(Setting(landscape=landscape))
-        return guided_share(saddle.functional.spectrum(saddle.theta)[0].numpy())
-
-    found = lecture.suited(Setting(), share=0.3).landscape
-    assert share(found) >= 0.3 and all(share(earlier) < 0.3 for earlier in range(found))
-    with pytest.raises(ValueError, match="share must be one that a saddle among 2 landscapes reaches; got 1.0"):
-        lecture.suited(Setting(), share=1.0, within=2)
+    found = lecture.suited(Setting(), least=0.3).landscape
+    shares = [lecture.share(Setting(landscape=landscape)) for landscape in range(found + 1)]
+    assert shares[found] >= 0.3 and all(earlier < 0.3 for earlier in shares[:found])
+    saddle = lecture.attention(Setting(landscape=found))
+    assert shares[found] == guided_share(saddle.functional.spectrum(saddle.theta)[0].numpy())
+    with pytest.raises(ValueError, match="least must be a share that a saddle among 2 landscapes reaches; got 1.0"):
+        lecture.suited(Setting(), least=1.0, within=2)

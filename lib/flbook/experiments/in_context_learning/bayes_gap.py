@@ -6,19 +6,18 @@ falls exponentially in the number of examples, the rest as for who knows the typ
 """
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import numpy as np
 import torch
 import xarray as xr
 from torch import Tensor
 
-from flbook import devices, rng, settings
+from flbook import devices, settings
+from flbook.data.prompt_pool import PromptPool
 from flbook.data.prompts import Prompts
 from flbook.data.task_mixture import PlanePrompts, SignPrompts
 from flbook.models.uniform_attention import UniformAttention
 from flbook.pretrain import Recipe, pretrain
-from flbook.shapes import Context
 from flbook.sweep import sweep
 
 VERSION = 1
@@ -72,29 +71,6 @@ class Setting:
         return SignPrompts(self.n, self.noise, *NOISE.get(self.law, ((), ())))
 
 
-@dataclass(frozen=True)
-class Pool:
-    """A fixed set of N prompts for every seed, of which each step sees some; N = 0: fresh prompts at every step."""
-
-    data: SignPrompts
-    N: int
-
-    def draw(self, batch: int, seed: tuple[int, ...], step: int = 0, device="cpu") -> Prompts:
-        """The prompts of one step, (*seeds, batch, n, 1)."""
-        if not self.N:
-            return self.data.draw(batch, seed, 1 + step, device, torch.float32)
-        places = rng.over_seeds(lambda one: torch.randint(
-            self.N, (batch,), generator=rng.generator(one, f"prompts of the pool, step {step}")), tuple(seed))
-        whole, rows = _pool(self, tuple(seed), str(device)), torch.arange(len(seed))[:, None]
-        return Prompts(Context(*(part[rows, places] for part in whole.context)),
-                       *(part[rows, places] for part in whole[1:]))
-
-
-@lru_cache(maxsize=1)
-def _pool(pool: Pool, seed: tuple[int, ...], device: str) -> Prompts:
-    return pool.data.draw(pool.N, seed, 0, device, torch.float32)
-
-
 def at_every_length(model: UniformAttention, prompts: Prompts) -> Tensor:
     """Mean squared error of a new label, over contexts of 1 to n examples; one number a seed."""
     x = prompts.query.expand(*prompts.context.x.shape)
@@ -105,7 +81,7 @@ def trained(setting: Setting, name: str, N: int, device: str = "cpu") -> Uniform
     """A network for every seed, pretrained on N prompts."""
     model = UniformAttention(1, setting.features, setting.width, seed=setting.seed, **MODELS[name])
     recipe = Recipe(setting.steps, setting.batch, setting.lr, warmup=20)
-    return pretrain(model, Pool(setting.data(), N), recipe, setting.seed, device, at_every_length).model
+    return pretrain(model, PromptPool(setting.data(), N), recipe, setting.seed, device, at_every_length).model
 
 
 def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:

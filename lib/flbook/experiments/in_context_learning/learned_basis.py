@@ -7,16 +7,16 @@ kernel ridge regression on the prompt alone at its best width and ridge, and wha
 """  # noqa: E501
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import numpy as np
 import torch
 import xarray as xr
 from torch import Tensor
 
-from flbook import devices, rng
+from flbook import devices
 from flbook.data.function_spaces import FunctionPrompts
-from flbook.data.prompts import Prompts
+from flbook.data.prompt_pool import PromptPool, taken
+from flbook.data.prompts import Prompts, mapped
 from flbook.data.splines import HiddenSplines
 from flbook.estimators import KernelRidge, Ridge
 from flbook.models import kernels
@@ -75,37 +75,17 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Pool:
-    """A fixed set of T prompts that training sees again and again: empirical risk, as in the talk."""
+class Laws:
+    """The prompts of all seeds, each on the features of its own seed."""
 
     setting: Setting
     n: int
-    T: int
 
-    def draw(self, batch: int, seed: tuple[int, ...], step: int = 0, device="cpu") -> Prompts:
-        """The prompts of one step, different ones for every seed; (*seeds, batch, n, d)."""
-        places = rng.over_seeds(lambda one: torch.randint(
-            self.T, (batch,), generator=rng.generator(one, f"prompts of the pool, step {step}")), tuple(seed))
-        return taken(_pool(self, tuple(seed), str(device)), places.to(device))
-
-
-@lru_cache(maxsize=1)
-def _pool(pool: Pool, seed: tuple[int, ...], device: str) -> Prompts:
-    return drawn(pool.setting, pool.n, pool.T, seed, 0, device)
-
-
-def drawn(setting: Setting, n: int, batch: int, seed: tuple[int, ...], step: int, device="cpu") -> Prompts:
-    """Prompts of all seeds in single precision, each on the features of its own seed."""
-    each = [setting.data(n, one).draw(batch, one, step, device, torch.float32) for one in seed]
-    contexts = Context(*map(torch.stack, zip(*(part.context for part in each), strict=True)))
-    return Prompts(contexts, *map(torch.stack, zip(*(part[1:] for part in each), strict=True)))
-
-
-def taken(prompts: Prompts, places: Tensor) -> Prompts:
-    """The prompts at these places, (*seeds, batch)."""
-    rows = torch.arange(len(places), device=places.device)[:, None]
-    return Prompts(Context(*(part[rows, places] for part in prompts.context)),
-                   *(part[rows, places] for part in prompts[1:]))
+    def draw(self, batch: int, seed: tuple[int, ...], step: int = 0, device="cpu",
+             dtype: torch.dtype = torch.float32) -> Prompts:
+        """One batch, (*seeds, batch, n, d)."""
+        first, *rest = [self.setting.data(self.n, one).draw(batch, one, step, device, dtype) for one in seed]
+        return mapped(first, lambda *parts: torch.stack(parts), *rest)
 
 
 def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
@@ -113,13 +93,13 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     check(setting)
     risks, trained = [], []
     for n in setting.n:
-        test = drawn(setting, n, TEST_PROMPTS, setting.seed, 1, devices.device(device))
+        test = Laws(setting, n).draw(TEST_PROMPTS, setting.seed, 1, devices.device(device))
         rivals = torch.stack([kernel_ridge(setting, test), *by_basis(setting, n, test)])
         for T in setting.T:
             models = [learned(setting, n, T, frozen, device) for frozen in (False, True)]
             with torch.no_grad():
                 own = torch.stack([error(model(test.context, test.query), test.target) for model in models])
-                pool = drawn(setting, n, min(T, TEST_PROMPTS), setting.seed, 0, device)
+                pool = Laws(setting, n).draw(min(T, TEST_PROMPTS), setting.seed, 0, device)
                 trained.append(error(models[0](pool.context, pool.query), pool.observed))
             risks.append(torch.cat([own, rivals]))
     shape = (len(setting.n), len(setting.T))
@@ -144,7 +124,7 @@ def learned(setting: Setting, n: int, T: int, frozen: bool, device: str = "cpu")
     widths = (setting.d, setting.width, setting.width, setting.width)
     model = FeatureAttention(widths, frozen, seed=setting.seed)
     recipe = Recipe(setting.steps, setting.batch, setting.lr, warmup=10, decay="linear")
-    return pretrain(model, Pool(setting, n, T), recipe, setting.seed, device).model
+    return pretrain(model, PromptPool(Laws(setting, n), T), recipe, setting.seed, device).model
 
 
 def kernel_ridge(setting: Setting, test: Prompts) -> Tensor:

@@ -148,17 +148,22 @@ def low_rank(setting: Setting) -> Saddle:
 BUILD = dict(zip(SADDLES, (attention, rank_one, low_rank), strict=True))
 
 
-def suited(setting: Setting, share: float = 0.5, within: int = 50) -> Setting:
-    """The same on the first landscape whose saddle draws this share of a guided push to its unstable direction.
+def share(setting: Setting) -> float:
+    """What part of a guided push the unstable direction of the attention saddle gets, in energy."""
+    saddle = attention(setting)
+    return guided_share(saddle.functional.spectrum(saddle.theta)[0].numpy())
+
+
+def suited(setting: Setting, least: float = 0.5, within: int = 50) -> Setting:
+    """The same on the first landscape whose saddle has at least this `share`.
 
     Raises ValueError if none of so many landscapes has one.
     """
     for seed in range(setting.landscape, setting.landscape + within):
         chosen = replace(setting, landscape=seed)
-        saddle = attention(chosen)
-        if guided_share(saddle.functional.spectrum(saddle.theta)[0].numpy()) >= share:
+        if share(chosen) >= least:
             return chosen
-    raise ValueError(f"share must be one that a saddle among {within} landscapes reaches; got {share}")
+    raise ValueError(f"least must be a share that a saddle among {within} landscapes reaches; got {least}")
 
 
 class Course(NamedTuple):
