@@ -15,8 +15,9 @@ from flbook import measures
 from flbook.data.signal_noise import SignalNoise, flipped_labels
 from flbook.dynamics import GramTraining, draw_gram
 from flbook.models.cnn import TwoLayerCNN
-from flbook.optimizers import GradientDescent
-from flbook.train import Training, fit
+from flbook.training.fit import fit
+from flbook.training.network import Training
+from flbook.training.optimizers import GradientDescent
 
 N, M, STEPS, SEEDS, R = 20, 10, 200, 16, 3.0
 DIMENSIONS = (10**3, 10**4, 10**5, 10**6, 10**7)

@@ -17,7 +17,7 @@ from torch import nn
 
 from flbook.data import LinearPrompts
 from flbook.models.transformer import standard
-from flbook.pretrain import Recipe, pretrain
+from flbook.training.pretrain import Recipe, pretrain
 
 D, N = 20, 40
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"

@@ -21,7 +21,7 @@ import torch
 from record import record
 from torch import nn
 
-from flbook.experiments.benign_overfitting.leaky_relu import Setting, measure, run
+from flbook.lectures.benign_overfitting.leaky_relu import Setting, measure, run
 
 PLAIN = (50, 8)  # the cell of the plain loop
 CELLS = ((50, 2), (50, 8), (100, 2), (100, 8), (150, 4))  # n and d/n, for the loop

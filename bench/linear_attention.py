@@ -17,7 +17,7 @@ from record import record
 
 from flbook.data.prompts import LinearPrompts
 from flbook.dynamics.moments import draw_moments, moments_of, readout, risk
-from flbook.models.linear_attention import LinearTransformer
+from flbook.models.attention import LinearTransformer
 
 BATCH, D, LAYERS = 1000, 5, 3
 LENGTHS = (20, 200, 2000)

@@ -18,7 +18,7 @@ from record import record
 from torch import nn
 
 from flbook import devices
-from flbook.experiments.benign_overfitting.relu_heatmap import Setting, measure, run
+from flbook.lectures.benign_overfitting.relu_heatmap import Setting, measure, run
 
 CELLS = {"mu": (1.0, 3.0, 5.0, 8.0), "d": (100, 600, 1090)}  # of the grid, for the loop
 SEEDS = 4

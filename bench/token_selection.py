@@ -15,9 +15,9 @@ from record import record
 from torch import nn
 
 from flbook.data.tokens import TokenSelection
-from flbook.dynamics.token_selection import TokenTraining, inner, times
+from flbook.dynamics.token_gram import TokenTraining, inner, times
 from flbook.models.cnn import initial_weights
-from flbook.optimizers import GradientDescent
+from flbook.training.optimizers import GradientDescent
 
 STEPS, EVERY, TEST = 1000, 10, 1000
 TIMED = 20  # steps of the module

@@ -14,7 +14,7 @@ import torch
 from record import record
 from torch import nn
 
-from flbook.experiments.benign_overfitting.vision_transformer import Setting, measure
+from flbook.lectures.benign_overfitting.vision_transformer import Setting, measure
 
 SETTING = replace(Setting.book(), model=("transformer",))
 CELLS = SETTING.snr[4:10:5]  # of every n, for the loop

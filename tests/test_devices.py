@@ -14,12 +14,13 @@ from flbook.data import SignalNoise
 from flbook.data.signal_noise import flipped_labels
 from flbook.dynamics import GramTraining, draw_gram
 from flbook.dynamics import gram as gram_module
-from flbook.experiments.benign_overfitting import relu_heatmap
-from flbook.losses import hinge, logistic, squared
+from flbook.lectures.benign_overfitting import relu_heatmap
 from flbook.models import TwoLayerCNN, identity, leaky_relu, relu, relu_power, softplus
-from flbook.optimizers import GradientDescent, Momentum
 from flbook.shapes import per_member
-from flbook.train import Training, fit
+from flbook.training.fit import fit
+from flbook.training.losses import hinge, logistic, squared
+from flbook.training.network import Training
+from flbook.training.optimizers import GradientDescent, Momentum
 
 PRESENT = pytest.mark.parametrize("device", devices.present())
 ACTIVATIONS = [relu, relu_power(3.0), leaky_relu(0.2), softplus, identity]

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from flbook import __main__, settings
+from flbook import __main__
+from flbook.runs import settings
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ def tiny(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.setenv("MKL_NUM_THREADS", "1")
-    module = SimpleNamespace(__name__="flbook.experiments.chapter.tiny", Setting=Setting, run=run)
+    module = SimpleNamespace(__name__="flbook.lectures.chapter.tiny", Setting=Setting, run=run)
     known = settings.find
     monkeypatch.setattr(settings, "find", lambda name: module if name == "tiny" else known(name))
     return module

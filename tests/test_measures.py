@@ -12,9 +12,10 @@ from flbook.data import SignalNoise
 from flbook.dynamics import Gram, GramTraining, draw_gram
 from flbook.measures import even_normal
 from flbook.models import TwoLayerCNN, identity, relu, relu_power
-from flbook.optimizers import GradientDescent
 from flbook.shapes import Quantity, signs
-from flbook.train import Training, fit
+from flbook.training.fit import fit
+from flbook.training.network import Training
+from flbook.training.optimizers import GradientDescent
 
 SEEDS, M, D = (0, 1, 2, 3), 3, 40
 

@@ -6,10 +6,11 @@ import torch
 from flbook import measures, rivals
 from flbook.data import SignalNoise
 from flbook.dynamics import GramTraining
-from flbook.losses import squared
 from flbook.models import TwoLayerCNN, identity, leaky_relu, relu, relu_power, softplus
-from flbook.optimizers import GradientDescent, Momentum
-from flbook.train import Training, fit
+from flbook.training.fit import fit
+from flbook.training.losses import squared
+from flbook.training.network import Training
+from flbook.training.optimizers import GradientDescent, Momentum
 
 SEEDS, N, D, M, STEPS = (0, 1, 2), 6, 25, 3, 60
 RULE = Momentum(0.2, 0.5)

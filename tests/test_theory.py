@@ -8,6 +8,7 @@ from scipy.special import ndtr
 from flbook import theory
 from flbook.data import SignalNoise
 from flbook.estimators import averaging
+from flbook.lectures.benign_overfitting.token_selection import selection
 
 
 def test_kou_variable_and_boundary_by_hand():
@@ -66,12 +67,13 @@ def test_averaging_by_hand():
 
 
 def test_closed_forms_of_token_selection():
-    assert theory.uniform_attention_error(5.0) == pytest.approx(0.105650, abs=1e-6)
-    assert theory.opposed_token_share(0.0) == pytest.approx(1 / 8, rel=1e-6), "without a signal any of eight"
-    assert theory.opposed_token_share(200.0) == pytest.approx(1.0, abs=1e-6)
-    weak = theory.selection_ratio(20, 1.0, 10**6)
+    assert selection.uniform_attention_error(5.0) == pytest.approx(0.105650, abs=1e-6)
+    assert selection.opposed_token_share(0.0) == pytest.approx(1 / 8, rel=1e-6), "without a signal any of eight"
+    assert selection.opposed_token_share(200.0) == pytest.approx(1.0, abs=1e-6)
+    weak = selection.selection_ratio(20, 1.0, 10**6)
     assert weak == pytest.approx(0.361 * np.sqrt(theory.kou_variable(20, 1.0, 10**6)), rel=2e-3)
-    assert theory.selection_ratio(20, 5.0, 4500, flip_prob=0.0) > theory.selection_ratio(20, 5.0, 4500, flip_prob=0.2)
+    none, some = (selection.selection_ratio(20, 5.0, 4500, flip_prob=p) for p in (0.0, 0.2))
+    assert none > some
 
 
 def test_the_selection_ratio_is_that_of_the_least_norm_direction():
@@ -85,4 +87,4 @@ def test_the_selection_ratio_is_that_of_the_least_norm_direction():
         rows += [x[i, chosen] - x[i, other] for other in range(tokens) if other != chosen]
     u = np.linalg.lstsq(np.array(rows), np.ones(len(rows)), rcond=None)[0]
     ratio = basis[0] @ u / np.linalg.norm(u)
-    assert theory.selection_ratio(n, mu_norm, d, flip_prob=0.2, tokens=tokens) == pytest.approx(ratio, rel=1e-9)
+    assert selection.selection_ratio(n, mu_norm, d, flip_prob=0.2, tokens=tokens) == pytest.approx(ratio, rel=1e-9)

@@ -14,11 +14,12 @@ _HOME = {
     "relu": "flbook.models.activations",
     "relu_power": "flbook.models.activations",
     "leaky_relu": "flbook.models.activations",
-    "logistic": "flbook.losses",
-    "gradient_descent": "flbook.optimizers",
-    "momentum": "flbook.optimizers",
-    "Training": "flbook.train",
-    "fit": "flbook.train",
+    "logistic": "flbook.training.losses",
+    "gradient_descent": "flbook.training.optimizers",
+    "momentum": "flbook.training.optimizers",
+    "Training": "flbook.training.network",
+    "fit": "flbook.training.fit",
+    "results": "flbook.runs",
     "key_number": "flbook.keynumbers",
     "identity": "flbook.keynumbers",
 }
@@ -29,7 +30,8 @@ __all__ = [*sorted(_HOME), "__version__"]
 def __getattr__(name: str):
     """Resolve a public name, or a submodule, when it is first asked for."""
     if name in _HOME:
-        return getattr(import_module(_HOME[name]), name)
+        home = import_module(_HOME[name])
+        return getattr(home, name, None) or import_module(f"{_HOME[name]}.{name}")
     if not name.startswith("_"):
         try:
             return import_module(f"flbook.{name}")

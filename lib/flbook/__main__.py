@@ -11,7 +11,6 @@ import os
 import sys
 import time
 from contextlib import nullcontext
-from importlib.util import find_spec
 from pathlib import Path
 
 
@@ -39,10 +38,10 @@ def ledger(arguments):
 
 def listing(arguments):
     """Print the experiments, one a line."""
-    from flbook import settings
+    from flbook.runs import settings
 
-    for name in settings.names():
-        tree = ast.parse(Path(find_spec("flbook.experiments." + name.replace("/", ".")).origin).read_text("utf-8"))
+    for name, file in settings.homes().items():
+        tree = ast.parse(file.read_text("utf-8"))
         if arguments.scale is None or _has_preset(tree, arguments.scale):
             print(f"{name:<44}{(ast.get_docstring(tree) or '').partition(chr(10))[0]}".rstrip())
     return 0
@@ -50,7 +49,7 @@ def listing(arguments):
 
 def run(arguments):
     """Run one experiment and write its result."""
-    from flbook import results, settings
+    from flbook.runs import results, settings
 
     try:
         experiment = settings.find(arguments.experiment)

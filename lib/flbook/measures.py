@@ -1,4 +1,8 @@
-"""Measures: what a trained network learned of the signal, memorised of the noise, and gets wrong on fresh data."""
+"""Measures: what a trained network learned of the signal, memorised of the noise, and gets wrong on fresh data.
+
+They are asked of the problem, and mean the same for one in weights (`WeightTraining`) and one in coefficients
+(`GramTraining`), whatever rule trained it.
+"""
 
 import torch
 from jaxtyping import Float
@@ -7,21 +11,19 @@ from scipy.stats.qmc import Sobol
 from torch import Tensor
 
 from flbook import rng
-from flbook.dynamics.gram import GramTraining, Params
-from flbook.losses import logistic
-from flbook.shapes import Quantity, signs
+from flbook.shapes import Quantity
+from flbook.training.losses import logistic
+from flbook.training.problem import Params, Problem
 
 
-def signal_learning(problem: GramTraining, params: Params) -> Float[Tensor, "*E 2 m"]:
+def signal_learning(problem: Problem, params: Params) -> Float[Tensor, "*E 2 m"]:
     r""":math:`\gamma_{j,r} = j \|\mu\|^2 c_{j,r}`: how far filter r of sign j has moved along the signal."""
-    k = params["mu"].shape[-1]
-    return (signs(k, params["mu"]) * problem.gram.mu_mu[..., None] * params["mu"]).unflatten(-1, (2, k // 2))
+    return problem.signal_learned(params)
 
 
-def noise_memorization(problem: GramTraining, params: Params) -> Float[Tensor, "*E 2 m n"]:
+def noise_memorization(problem: Problem, params: Params) -> Float[Tensor, "*E 2 m n"]:
     r""":math:`\rho_{j,r,i} = \|\xi_i\|^2 c_{j,r,i}`: how far filter r of sign j has moved along the i-th noise."""
-    square = problem.gram.xi_xi.diagonal(dim1=-2, dim2=-1)
-    return (params["xi"] * square[..., None, :]).unflatten(-2, (2, params["xi"].shape[-2] // 2))
+    return problem.noise_memorised(params)
 
 
 def train_error(problem, params: Params) -> Float[Tensor, "*E"]:
@@ -73,7 +75,7 @@ def flipped(error, flip_prob: float):
     return flip_prob + (1 - 2 * flip_prob) * error
 
 
-def coefficients(problem: GramTraining) -> list[Quantity]:
+def coefficients(problem: Problem) -> list[Quantity]:
     """The quantities of a coefficient race: largest gamma and largest rho over all filters, and the training loss."""
     def gamma(params):
         return signal_learning(problem, params).flatten(-2).amax(-1)

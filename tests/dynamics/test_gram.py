@@ -8,12 +8,13 @@ import torch
 
 from flbook.data import SignalNoise
 from flbook.dynamics import Gram, GramTraining
-from flbook.losses import hinge, logistic, squared
 from flbook.measures import signal_learning
 from flbook.models import TwoLayerCNN, identity, leaky_relu, relu, relu_power, softplus
-from flbook.optimizers import GradientDescent, Momentum
 from flbook.shapes import Quantity
-from flbook.train import Training, fit
+from flbook.training.fit import fit
+from flbook.training.losses import hinge, logistic, squared
+from flbook.training.network import Training
+from flbook.training.optimizers import GradientDescent, Momentum
 
 SEEDS = (0, 1, 2)
 M, N, D, STEPS = 3, 6, 25, 40

@@ -8,10 +8,10 @@ from flbook import rng
 from flbook.data.prompts import LinearPrompts, TaskPool
 from flbook.dynamics import moments
 from flbook.dynamics.moments import MomentTraining, draw_moments, moments_of, readout, with_query
-from flbook.models.linear_attention import LinearTransformer, layers
-from flbook.optimizers import Adam, GradientDescent
-from flbook.theory import linear_attention as theory
-from flbook.train import fit
+from flbook.models.attention import LinearTransformer, layers
+from flbook.theory import attention_risk as theory
+from flbook.training.fit import fit
+from flbook.training.optimizers import Adam, GradientDescent
 
 ROTATION = np.linalg.qr(np.random.default_rng(0).standard_normal((4, 4)))[0]
 COVARIANCE = ROTATION @ np.diag([2.0, 1.0, 0.5, 0.1]) @ ROTATION.T

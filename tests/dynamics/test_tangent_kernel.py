@@ -6,10 +6,11 @@ import torch
 from flbook import rivals
 from flbook.data import SignalNoise, Teacher
 from flbook.dynamics.tangent_kernel import kernel_descent, kernel_ridge, neuron_kernel, relative_change, tangent_kernel
-from flbook.losses import squared
 from flbook.models import TwoLayer, TwoLayerCNN, identity, softplus
-from flbook.optimizers import GradientDescent
-from flbook.train import Training, fit
+from flbook.training.fit import fit
+from flbook.training.losses import squared
+from flbook.training.network import Training
+from flbook.training.optimizers import GradientDescent
 
 SEEDS = (0, 1)
 DATA = Teacher(n=6, d=3)

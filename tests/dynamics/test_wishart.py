@@ -15,8 +15,8 @@ from flbook.data.signal_noise import flipped_labels
 from flbook.dynamics import Gram, GramTraining, draw_gram
 from flbook.dynamics.wishart import bartlett, draw_training
 from flbook.models import TwoLayerCNN
-from flbook.optimizers import GradientDescent
-from flbook.train import fit
+from flbook.training.fit import fit
+from flbook.training.optimizers import GradientDescent
 
 N, K, D, SIGMA_XI, SIGMA_0 = 4, 4, 12, 0.5, 0.3
 SEEDS = tuple(range(3000))

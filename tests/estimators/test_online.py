@@ -6,7 +6,7 @@ import torch
 from flbook.data.prompts import LinearPrompts
 from flbook.estimators.online import LeastMeanSquares
 from flbook.shapes import Context
-from flbook.theory import mamba as theory
+from flbook.theory import forgetting as theory
 
 
 def test_two_steps_by_hand():

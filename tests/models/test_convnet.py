@@ -8,10 +8,11 @@ from torch import nn
 
 from flbook import measures, rivals
 from flbook.data.ten_digits import ten_digits
-from flbook.losses import cross_entropy, logistic
 from flbook.models import ConvNet, softplus
-from flbook.optimizers import GradientDescent, Momentum
-from flbook.train import Training, fit
+from flbook.training.fit import fit
+from flbook.training.losses import cross_entropy, logistic
+from flbook.training.network import Training
+from flbook.training.optimizers import GradientDescent, Momentum
 
 DOUBLE = torch.float64
 

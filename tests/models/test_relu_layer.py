@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from flbook.data.single_index_prompts import SingleIndexPrompts
-from flbook.models.linear_attention import LinearAttention
+from flbook.models.attention import LinearAttention
 from flbook.models.relu_layer import ReLULayer
 from flbook.shapes import Context
 

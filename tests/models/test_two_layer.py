@@ -6,11 +6,12 @@ import pytest
 import torch
 
 from flbook.data import Teacher
-from flbook.losses import squared
 from flbook.models import TwoLayer, tanh
 from flbook.models.activations import Softplus
-from flbook.optimizers import GradientDescent
-from flbook.train import Training, fit
+from flbook.training.fit import fit
+from flbook.training.losses import squared
+from flbook.training.network import Training
+from flbook.training.optimizers import GradientDescent
 
 
 def test_output_by_hand():

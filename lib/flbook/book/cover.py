@@ -5,7 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from flbook import plots, results, theory
+from flbook import plots, theory
+from flbook.runs import results
 
 
 def draw():

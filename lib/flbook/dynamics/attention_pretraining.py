@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from flbook.models.linear_attention import LinearAttention
+from flbook.models.attention import LinearAttention
 from flbook.models.relu_layer import ReLULayer
 from flbook.shapes import Context
 

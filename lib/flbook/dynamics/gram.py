@@ -22,12 +22,11 @@ from jaxtyping import Float
 from torch import Tensor
 
 from flbook.data.signal_noise import Sample, noise_preactivations
-from flbook.losses import check_labels, logistic
-from flbook.models.activations import relu
+from flbook.models.activations import identity, relu
 from flbook.models.cnn import TwoLayerCNN
 from flbook.shapes import signs
-
-Params = dict[str, Tensor]
+from flbook.training.losses import check_labels, logistic
+from flbook.training.problem import OwnSamples, Params, Problem, recast
 
 
 class Gram(NamedTuple):
@@ -78,13 +77,16 @@ class Gram(NamedTuple):
 
 
 @dataclass(frozen=True)
-class GramTraining:
+class GramTraining(OwnSamples):
     """The training problem of a two-layer CNN on signal-noise data, in coefficients.
 
     Parameters are ``{"mu": (*E, k), "xi": (*E, k, n)}`` and, with a trained bias, ``"b": (*E, k)``. Any rule of
-    `flbook.optimizers` that is linear in gradients runs on them, and the weights it would have produced are
-    ``w(0) + params["mu"] mu + params["xi"] xi`` exactly.
+    `flbook.training.optimizers` that is linear in gradients runs on them, and the weights it would have produced are
+    ``w(0) + params["mu"] mu + params["xi"] xi`` exactly. A rule that lets weights decay adds ``"start": (*E,)``, the
+    multiplier of w(0).
     """
+
+    coefficients = True
 
     gram: Gram
     y: Float[Tensor, "*#E n"]  # true labels, as in the signal patch
@@ -128,9 +130,21 @@ class GramTraining:
         params = {"mu": g.w_mu.new_zeros(*members, k), "xi": g.w_mu.new_zeros(*members, k, n)}
         return params | ({"b": g.b.expand(*members, k).clone()} if self.bias else {})
 
+    def decaying(self, params: Params) -> Params:
+        """The same with the multiplier of the initial weights, which starts at 1."""
+        return params | {"start": torch.ones_like(params["mu"][..., 0])}
+
+    def initial(self, params: Params) -> Gram:
+        """The Gram matrices with the initial weights as they stand: shrunk, if weights decay."""
+        g = self.gram
+        if "start" not in params:
+            return g
+        kept = params["start"][..., None]
+        return g._replace(w_mu=kept * g.w_mu, w_xi=kept[..., None] * g.w_xi, w_w=kept[..., None] ** 2 * g.w_w)
+
     def preactivations(self, params: Params) -> tuple[Float[Tensor, "*E k"], Float[Tensor, "*E k n"]]:
         r"""What the filters see before the bias: :math:`\langle w_k, \mu\rangle`, :math:`\langle w_k, \xi_i\rangle`."""
-        g, c_mu, c_xi = self.gram, params["mu"], params["xi"]
+        g, c_mu, c_xi = self.initial(params), params["mu"], params["xi"]
         on_mu = g.w_mu + c_mu * g.mu_mu[..., None] + torch.einsum("...kn,...n->...k", c_xi, g.mu_xi)
         on_xi = g.w_xi + c_mu[..., None] * g.mu_xi[..., None, :] + torch.einsum("...kn,...np->...kp", c_xi, g.xi_xi)
         return on_mu, on_xi
@@ -151,7 +165,7 @@ class GramTraining:
         """The derivative of `respond`."""
         return self.activation.slope(z)
 
-    def predict(self, params: Params) -> Float[Tensor, "*E n"]:
+    def outputs(self, params: Params) -> Float[Tensor, "*E n"]:
         """Outputs on the training samples."""
         return self._outputs(self.patches(params))
 
@@ -160,25 +174,25 @@ class GramTraining:
         signal = torch.where(self.y > 0, plus[..., None], minus[..., None])
         return signal + torch.einsum("k,...kn->...n", self.a, self.respond(z["noise"], "noise"))
 
-    def train_loss(self, params: Params, observed: Tensor | None = None) -> Float[Tensor, "*E"]:
-        """Mean loss of each member; `observed` replaces the labels."""
-        return self.loss(self.predict(params), self.observed if observed is None else observed).mean(-1)
-
-    def gradient(self, params: Params, observed: Tensor | None = None) -> Params:
+    def gradient_at(self, params: Params, observed: Tensor) -> Params:
         r"""The gradient's own coefficients on :math:`\mu` and the :math:`\xi_i`; not the derivative in c."""
         z = self.patches(params)
-        pull = self.loss.slope(self._outputs(z), self.observed if observed is None else observed) / self.y.shape[-1]
+        pull = self.loss.slope(self._outputs(z), observed) / self.y.shape[-1]
         plus = self.slope(z["plus"], "plus") * (pull * (self.y > 0)).sum(-1, keepdim=True)
         minus = self.slope(z["minus"], "minus") * (pull * (self.y < 0)).sum(-1, keepdim=True)
         noise = self.slope(z["noise"], "noise") * pull[..., None, :]
         grad = {"mu": self.a * (plus - minus), "xi": self.a[:, None] * noise}
-        return grad | ({"b": self.a * (plus + minus + noise.sum(-1))} if self.bias else {})
+        grad |= {"b": self.a * (plus + minus + noise.sum(-1))} if self.bias else {}
+        return grad | ({"start": torch.zeros_like(params["start"])} if "start" in params else {})
 
     def norm(self, direction: Params) -> Float[Tensor, "*E"]:
         """Euclidean length of the weights that a direction in coefficients stands for."""
         g, c_mu, c_xi = self.gram, direction["mu"], direction["xi"]
         square = g.mu_mu[..., None] * c_mu**2 + 2 * c_mu * torch.einsum("...kn,...n->...k", c_xi, g.mu_xi)
         square = square + torch.einsum("...kn,...np,...kp->...k", c_xi, g.xi_xi, c_xi)
+        if "start" in direction:
+            kept, cross = direction["start"][..., None], c_mu * g.w_mu + torch.einsum("...kn,...kn->...k", c_xi, g.w_xi)
+            square = square + kept**2 * g.w_w.diagonal(dim1=-2, dim2=-1) + 2 * kept * cross
         return (square + direction.get("b", torch.zeros_like(c_mu)) ** 2).sum(-1).sqrt()
 
     def exact(self, params: Params) -> tuple["GramTraining", Params]:
@@ -187,7 +201,7 @@ class GramTraining:
 
     def weight_gram(self, params: Params) -> Float[Tensor, "*E k k"]:
         r"""Inner products :math:`\langle w_k(t), w_l(t)\rangle` of the trained filters, in float64."""
-        g, c_mu, c_xi = self.gram.to(torch.float64), params["mu"].double(), params["xi"].double()
+        g, c_mu, c_xi = self.initial(params).to(torch.float64), params["mu"].double(), params["xi"].double()
         on_mu = g.w_mu + g.mu_mu[..., None] * c_mu / 2 + torch.einsum("...kn,...n->...k", c_xi, g.mu_xi)
         on_xi = g.w_xi + torch.einsum("...kn,...np->...kp", c_xi, g.xi_xi) / 2
         half = torch.einsum("...k,...l->...kl", c_mu, on_mu) + torch.einsum("...kn,...ln->...kl", c_xi, on_xi)
@@ -221,3 +235,29 @@ class GramTraining:
     def test_directions(self) -> int:
         """How many Gaussian numbers one fresh noise patch takes."""
         return self.gram.w_w.shape[-1]
+
+    def signal_learned(self, params: Params) -> Float[Tensor, "*E 2 m"]:
+        r""":math:`\gamma_{j,r} = j\|\mu\|^2 c_{j,r}`."""
+        sign = signs(params["mu"].shape[-1], params["mu"])
+        return (sign * self.gram.mu_mu[..., None] * params["mu"]).unflatten(-1, (2, -1))
+
+    def noise_memorised(self, params: Params) -> Float[Tensor, "*E 2 m n"]:
+        r""":math:`\rho_{j,r,i} = \|\xi_i\|^2 c_{j,r,i}`."""
+        square = self.gram.xi_xi.diagonal(dim1=-2, dim2=-1)
+        return (params["xi"] * square[..., None, :]).unflatten(-2, (2, -1))
+
+    def linear(self) -> "GramTraining":
+        """The network with its activation taken away: a linear classifier of the sum of the patches."""
+        return replace(self, activation=identity)
+
+    def lazy(self) -> "GramTraining":
+        """The network's first-order expansion about its start."""
+        from flbook.dynamics.lazy import LazyGramTraining  # which is made of this class
+
+        return recast(self, LazyGramTraining)
+
+    def frozen(self) -> Problem:
+        """Random features: the initial filters stay, the output weights train."""
+        from flbook.dynamics.frozen import FrozenGramTraining
+
+        return FrozenGramTraining(self)

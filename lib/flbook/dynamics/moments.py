@@ -11,6 +11,7 @@ A layer maps every token by one and the same matrix, which depends on the prompt
 Here the prompts of a batch are the LAST axis: the matrices are small, and sums run along the processor's vectors.
 """
 
+import copy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,8 +23,7 @@ from torch.autograd.function import once_differentiable
 from flbook import rng
 from flbook.data.prompts import LinearPrompts, coloured
 from flbook.shapes import Context, per_member
-
-Params = dict[str, Tensor]
+from flbook.training.problem import OwnLaw, Params
 
 
 class Drawn(NamedTuple):
@@ -172,11 +172,11 @@ def risk(p: Tensor, q: Tensor, drawn: Drawn, covariance: Float[Tensor, "d d"]) -
     return torch.einsum("...db,de,...eb->...", off, covariance, off) / off.shape[-1]
 
 
-class MomentTraining:
-    r"""Pretraining of layers on fresh prompts: a problem for `flbook.train.fit`, in moments.
+class MomentTraining(OwnLaw):
+    r"""Pretraining of layers on fresh prompts: a problem for `flbook.training.fit.fit`, in moments.
 
-    Every gradient sees a new batch, a pure function of its number and the seed, so one object serves one run. The loss
-    is the mean squared error, without a factor 1/2; it is averaged over the query in closed form.
+    Every step sees a new batch, a pure function of its number and the seed. The loss is the mean squared error, without
+    a factor 1/2; it is averaged over the query in closed form.
 
     parts: "all" entries of P and Q, or "descent": P = diag(B, 1) and Q = diag(-Gamma, 0) with B and Gamma trained, or
     "steps": the same with B = 0, so plain steps, one preconditioner a layer. clip: the largest length of a gradient,
@@ -194,7 +194,7 @@ class MomentTraining:
                              f"batch={batch}, clip={clip}")
         k = prompts.d + 1
         self.prompts, self.batch, self.clip, self.dtype = prompts, batch, clip, dtype
-        self.seed, self.count = tuple(seed), 0
+        self.seed, self.count = tuple(seed), 0  # count: the step whose batch this is
         root = _root(prompts.covariance, prompts.d)
         self.covariance = (root @ root).to(dtype)
         inner = torch.nn.functional.pad(torch.ones(k - 1, k - 1, dtype=dtype), (0, 1, 0, 1))
@@ -210,10 +210,15 @@ class MomentTraining:
         """The parameters before training."""
         return {name: part.clone() for name, part in self.begin.items()}
 
-    def gradient(self, params: Params) -> Params:
-        """Gradient of each member's risk on its next batch, clipped."""
+    def at(self, step: int) -> "MomentTraining":
+        """The problem of this step's batch."""
+        there = copy.copy(self)
+        there.count = step
+        return there
+
+    def slope(self, params: Params) -> Params:
+        """Gradient of each member's risk on the step's batch, clipped."""
         drawn = draw_moments(self.prompts, self.batch, self.seed, self.count, self.dtype)
-        self.count += 1
         leaves = {name: part.detach().requires_grad_() for name, part in params.items()}
         loss = risk(leaves["p"], leaves["q"], drawn, self.covariance).sum()
         grads = torch.autograd.grad(loss, list(leaves.values()))

@@ -7,18 +7,19 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from flbook.dynamics.token_selection import TokenTraining, times
-from flbook.losses import logistic
-
-Params = dict[str, Tensor]
+from flbook.dynamics.token_gram import TokenTraining, times
+from flbook.training.losses import logistic
+from flbook.training.problem import OwnSamples, Params
 
 
 @dataclass(frozen=True)
-class PooledTraining:
+class PooledTraining(OwnSamples):
     r"""Logistic regression on the mean token :math:`\bar x_i = \frac1L\sum_\ell x_{i,\ell}`, started at 0.
 
     The head stays in the span of the pooled samples, so its n coordinates are the state: ``{"head": (*E, n)}``.
     """
+
+    coefficients = True
 
     pooled: Float[Tensor, "*E n n"]  # inner products of the pooled samples
     mu_pooled: Float[Tensor, "*E 2 n"]  # of the two signals with them
@@ -39,18 +40,13 @@ class PooledTraining:
         """A head of zero."""
         return {"head": torch.zeros_like(self.pooled[..., 0])}
 
-    def predict(self, params: Params) -> Float[Tensor, "*E n"]:
+    def outputs(self, params: Params) -> Float[Tensor, "*E n"]:
         """Outputs on the training samples."""
         return times(self.pooled, params["head"])
 
-    def train_loss(self, params: Params, observed: Tensor | None = None) -> Float[Tensor, "*E"]:
-        """Mean loss of each member; `observed` replaces the labels."""
-        return self.loss(self.predict(params), self.observed if observed is None else observed).mean(-1)
-
-    def gradient(self, params: Params, observed: Tensor | None = None) -> Params:
+    def gradient_at(self, params: Params, observed: Tensor) -> Params:
         """The gradient's own coordinates."""
-        labels = self.observed if observed is None else observed
-        return {"head": self.loss.slope(self.predict(params), labels) / labels.shape[-1]}
+        return {"head": self.loss.slope(self.outputs(params), observed) / observed.shape[-1]}
 
     def norm(self, direction: Params) -> Float[Tensor, "*E"]:
         """Length of the change of the head that a direction in coordinates stands for."""

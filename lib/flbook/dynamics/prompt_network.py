@@ -4,12 +4,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from flbook.losses import Squared
 from flbook.models.activations import relu
 from flbook.models.two_layer import TwoLayer
-from flbook.optimizers import GradientDescent
 from flbook.shapes import Context, Quantity
-from flbook.train import Training, fit
+from flbook.training.fit import fit
+from flbook.training.losses import Squared
+from flbook.training.network import Training
+from flbook.training.optimizers import GradientDescent
 
 
 def two_layer(context: Context, query: Float[Tensor, "t q d"], width: int = 64, lr: float = 0.5, steps: int = 200,

@@ -13,7 +13,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from flbook.models.two_layer import TwoLayer
-from flbook.train import Params, Training
+from flbook.training.network import Training
+from flbook.training.problem import Params
 
 
 def tangent_kernel(

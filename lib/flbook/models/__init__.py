@@ -4,15 +4,11 @@ from flbook.models.activations import erf, gelu, identity, leaky_relu, relu, rel
 from flbook.models.cnn import TwoLayerCNN
 from flbook.models.convnet import ConvNet
 from flbook.models.random_features import RandomFeatures
-from flbook.models.trainable import TrainableCNN
 from flbook.models.two_layer import TwoLayer
-from flbook.models.vgg import VGG
 
 __all__ = [
-    "VGG",
     "ConvNet",
     "RandomFeatures",
-    "TrainableCNN",
     "TwoLayer",
     "TwoLayerCNN",
     "erf",

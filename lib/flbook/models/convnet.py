@@ -26,7 +26,7 @@ class ConvNet(nn.Module):
     Source: LeCun et al. (1998), Section II; Krizhevsky et al. (2012), Section 3.
     """
 
-    sample_axes = 3  # channels, rows, columns: what `flbook.train.Training` counts off to find the samples
+    sample_axes = 3  # channels, rows, columns: what `flbook.training.fit.Training` counts off to find the samples
 
     def __init__(
         self,

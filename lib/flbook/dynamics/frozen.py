@@ -1,0 +1,113 @@
+"""Random features: the filters of a network stay where they started, only the output weights train.
+
+The features are known once and for all, so what is left is logistic regression on them; features of fresh noise are
+drawn from their exact law, as for the network.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from flbook.dynamics.gram import GramTraining
+from flbook.training.problem import OwnSamples, Params
+
+
+@dataclass(frozen=True)
+class FrozenGramTraining(OwnSamples):
+    """Only the output weights train, on the features of the initial filters, scaled to mean square 1."""
+
+    problem: GramTraining
+
+    @cached_property
+    def features(self) -> dict[str, Tensor]:
+        """Responses of the initial filters to every training patch."""
+        z = self.problem.patches(self.problem.start())
+        return {patch: self.problem.respond(value, patch) for patch, value in z.items()}
+
+    @cached_property
+    def _summed(self) -> Tensor:
+        """Features of the training samples, both patches summed, shape ``(*E, n, k)``."""
+        plus, minus = self.features["plus"][..., None, :], self.features["minus"][..., None, :]
+        signal = torch.where(self.problem.y[..., None] > 0, plus, minus)
+        return signal + self.features["noise"].mT
+
+    @cached_property
+    def size(self) -> Tensor:
+        """Root mean square of the features, one a member, shape ``(*E, 1)``."""
+        return self._summed.square().mean((-2, -1)).sqrt()[..., None]
+
+    @cached_property
+    def samples(self) -> Tensor:
+        """Scaled features of the training samples, shape ``(*E, n, k)``."""
+        return self._summed / self.size[..., None]
+
+    def start(self) -> Params:
+        """Output weights of the network."""
+        return {"a": self.problem.a.expand(self._summed[..., 0, :].shape).clone()}
+
+    def outputs(self, params: Params) -> Float[Tensor, "*E n"]:
+        """Outputs on the training samples."""
+        return torch.einsum("...nk,...k->...n", self.samples, params["a"])
+
+    @property
+    def y(self) -> Tensor:
+        """True labels."""
+        return self.problem.y
+
+    @property
+    def observed(self) -> Tensor:
+        """Labels of the loss."""
+        return self.problem.observed
+
+    @property
+    def loss(self) -> Any:
+        """The loss of the network."""
+        return self.problem.loss
+
+    def batch(self, places: Tensor) -> "FrozenGramTraining":
+        """The same with the loss of some samples only."""
+        return replace(self, problem=self.problem.batch(places))
+
+    def gradient_at(self, params: Params, observed: Tensor) -> Params:
+        """Gradient in the output weights."""
+        pull = self.loss.slope(self.outputs(params), observed) / observed.shape[-1]
+        return {"a": torch.einsum("...n,...nk->...k", pull, self.samples)}
+
+    def norm(self, direction: Params) -> Float[Tensor, "*E"]:
+        """Length of a direction."""
+        return direction["a"].square().sum(-1).sqrt()
+
+    def said_of_signals(self, params: Params) -> tuple[Float[Tensor, "*E"], Float[Tensor, "*E"]]:
+        """Outputs on the signal patch alone, of label +1 and of label -1."""
+        return tuple((self.features[side] * params["a"] / self.size).sum(-1) for side in ("plus", "minus"))
+
+    def said_of_noise(self, params: Params, z: Float[Tensor, "*E points k"]) -> Float[Tensor, "*E points"]:
+        """Outputs on noise patches alone, from what the initial filters see of them."""
+        return torch.einsum("...pk,...k->...p", self.problem.respond(z, "fresh"), params["a"] / self.size)
+
+    def training_noise(self, params: Params) -> Float[Tensor, "*E n k"]:
+        """What the initial filters see of the training noise."""
+        return self.problem.training_noise(self.problem.start())
+
+    def fresh(self, params: Params, standard: Float[Tensor, "points k"]) -> Float[Tensor, "*E points k"]:
+        """What the initial filters see of fresh noise."""
+        return self.problem.fresh(self.problem.start(), standard)
+
+    def test_outputs(self, params: Params, standard: Float[Tensor, "points k"]) -> tuple[Tensor, Tensor]:
+        """Outputs on fresh samples of label +1 and of label -1."""
+        noise = self.said_of_noise(params, self.fresh(params, standard))
+        return tuple(signal[..., None] + noise for signal in self.said_of_signals(params))
+
+    @property
+    def bias(self) -> bool:
+        """Whether the filters have a bias."""
+        return self.problem.bias
+
+    @property
+    def test_directions(self) -> int:
+        """How many Gaussian numbers one fresh noise patch takes."""
+        return self.problem.test_directions

@@ -1,0 +1,188 @@
+r"""Double descent: test risk against the number of random features, through the point where they can fit everything.
+
+Claim (Belkin et al. 2019): the risk of the minimum-norm solution is U-shaped while the N features are fewer than the n
+samples, has a peak at N = n, where the norm of the solution has one too, and falls again beyond, below the minimum of
+the U. Ridge regression with the best ridge has no peak (Nakkiran et al. 2021).
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+import xarray as xr
+
+from flbook import devices, estimators, rng
+from flbook.data.single_index import SingleIndex
+from flbook.data.ten_digits import ten_digits
+from flbook.lectures.benign_overfitting.double_descent.interpolation import subset_risk
+from flbook.models.activations import identity
+from flbook.models.random_features import RandomFeatures
+from flbook.runs.sweep import sweep
+
+VERSION = 1
+DATA = ("gaussian", "digits")
+PIXELS = 64  # of a digit
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Everything the experiment depends on; tuples are the axes of the sweep."""
+
+    lr: tuple[float, ...] = (0.0,)  # one gradient step on the first layer before, in units of sqrt(N); 0 leaves it
+    width: tuple[int, ...] = (20, 50, 80, 110, 140, 170, 185, 195, 200, 205, 215, 230, 270, 340, 500, 1000, 3000)
+    ridge: tuple[float, ...] = (0.0,)  # delta in |y - Phi a|^2 + delta |a|^2; 0 is the minimum norm
+    seed: tuple[int, ...] = tuple(range(32))
+    data: str = "gaussian"  # inputs N(0, I) with a linear target, or "digits"
+    n: int = 200  # training samples
+    d: int = 100  # dimension of a Gaussian input
+    noise: float = 0.5  # standard deviation of label noise; digits: share of wrong labels
+    points: int = 500  # fresh Gaussian samples to measure the risk on
+
+    @classmethod
+    def book(cls) -> "Setting":
+        """Gaussian data, no ridge, no step."""
+        return cls()
+
+    @classmethod
+    def ridges(cls) -> "Setting":
+        """The same with ridges, so that the best can be picked."""
+        return cls(width=(20, 50, 80, 110, 140, 170, 200, 230, 270, 340, 500, 1000, 2500),
+                   ridge=tuple(float(f"{10**power:.3g}") for power in np.linspace(-3, 1.5, 13)), seed=tuple(range(10)))
+
+    @classmethod
+    def digits(cls) -> "Setting":
+        """Handwritten digits of ten classes, a tenth of the training labels wrong."""
+        return cls(data="digits", noise=0.1, seed=tuple(range(10)), ridge=(0.0, 1.0),
+                   width=(10, 20, 40, 80, 120, 160, 180, 190, 200, 210, 220, 250, 300, 400, 700, 1500, 4000))
+
+    @classmethod
+    def paper(cls) -> "Setting":
+        """As many digits as there are, close to the shape of the paper's figure, and fifteen features a sample."""
+        return cls(data="digits", n=800, noise=0.1, seed=tuple(range(10)), ridge=(0.0, 4.0),
+                   width=(25, 50, 100, 200, 300, 400, 500, 600, 700, 750, 780, 800, 820, 850, 900, 1000, 1200, 1600,
+                          2400, 4000, 7000, 12000))
+
+    @classmethod
+    def trained(cls) -> "Setting":
+        """The first layer as drawn, and moved by one gradient step."""
+        return cls(lr=(0.0, 3.0, 10.0), width=(50, 100, 150, 180, 200, 220, 260, 400, 1000), seed=tuple(range(10)))
+
+    def thinned(self, **axes) -> "Setting":
+        """The same setting with some fields changed."""
+        return replace(self, **axes)
+
+
+def check(setting: Setting) -> None:
+    """Refuse what the experiment does not have, before any work."""
+    if setting.data not in DATA:
+        raise ValueError(f"data must be one of {', '.join(DATA)}; got {setting.data!r}")
+    if min(setting.width) < 1:
+        raise ValueError(f"width must be at least 1, a number of features; got {min(setting.width)}")
+    if min(setting.ridge) < 0:
+        raise ValueError(f"ridge must not be negative; got {min(setting.ridge)}")
+    if setting.data == "digits" and not 0 <= setting.noise <= 1:
+        raise ValueError(f"noise must lie in [0, 1] for digits, a share of wrong labels; got {setting.noise}")
+
+
+def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
+    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
+    devices.device(device)
+    check(setting)
+    rows = setting.n + (1797 if setting.data == "digits" else setting.points)
+    cells = len(setting.width) * len(setting.ridge) * len(setting.lr)  # of a seed; the widest takes nearly all of it
+    how = {"memory": 4.5e8} | how
+    return sweep(measure, setting, device=device, split=("seed",), cell_bytes=30 * rows * max(setting.width) / cells,
+                 **how)
+
+
+def sample(setting: Setting) -> tuple[torch.Tensor, ...]:
+    """Inputs and labels (seed, 1 or 10 outputs, n) to train on; inputs and true labels to test on."""
+    if setting.data == "gaussian":
+        data = SingleIndex(setting.n, setting.d, identity, setting.noise)
+        train, test = data.draw(setting.seed), data.draw_test(setting.points, setting.seed)
+        return train.x, train.y[:, None], test.x, test.target[:, None]
+    split = ten_digits(setting.n, setting.seed)
+    classes = split.y.clone()
+    wrong = round(setting.noise * setting.n)  # the first ones: which pictures these are is drawn anew by every seed
+    classes[:, :wrong] = (classes[:, :wrong] + 1 + torch.arange(wrong) % 9) % 10
+    y, y_test = (torch.nn.functional.one_hot(each, 10).mT.double() - 0.1 for each in (classes, split.y_test))
+    return split.x.flatten(2), y, split.x_test.flatten(2), y_test
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Fit every width; dimensions (lr, width, ridge, seed)."""
+    where = devices.device(device)
+    x, y, x_test, y_test = (part.to(where) for part in sample(setting))
+    cells = [_fitted(setting, width, lr, x, y, x_test, y_test) for lr in setting.lr for width in setting.width]
+    shape = (len(setting.lr), len(setting.width), len(setting.ridge), len(setting.seed))
+    names = {"risk": ("test risk", "1"), "test_error": ("test error", "fraction"),
+             "train_risk": ("training risk", "1"), "norm": ("length of the solution |a|", "1")}
+    columns = [torch.stack(column).reshape(shape).cpu().numpy() for column in zip(*cells, strict=True)]
+    axes = {"lr": "step η on the first layer", "width": "features N", "ridge": "ridge δ", "seed": "seed"}
+    return xr.Dataset(
+        {name: (tuple(axes), values, {"long_name": text, "units": unit})
+         for (name, (text, unit)), values in zip(names.items(), columns, strict=True)},
+        coords={name: (name, list(getattr(setting, name)), {"long_name": text, "units": "1"})
+                for name, text in axes.items()},
+    )
+
+
+def _fitted(setting: Setting, width: int, lr: float, x, y, x_test, y_test) -> tuple[torch.Tensor, ...]:
+    """Test risk, test error, training risk and length of the solution, each (ridge, seed)."""
+    network = RandomFeatures.draw(x.shape[-1], width, seed=setting.seed)
+    network = replace(network, w=network.w.to(x), a=network.a.to(x))
+    if lr:
+        network = network.step(x, y[:, 0], lr)
+    features, fresh = network.features(x), network.features(x_test)
+    a = solutions(features, y, setting.ridge)  # (ridge, seed, outputs, N)
+    f, f_test = torch.einsum("snk,rsok->rson", features, a), torch.einsum("snk,rsok->rson", fresh, a)
+    missed = (f_test * y_test <= 0) if y.shape[1] == 1 else (f_test.argmax(2) != y_test.argmax(1))[:, :, None]
+    return ((f_test - y_test).square().sum(2).mean(-1), missed.double().mean((-2, -1)),
+            (f - y).square().sum(2).mean(-1), a.square().sum((-2, -1)).sqrt())
+
+
+def subset(n: int = 40, d: int = 200, noise: float = 0.5, seeds: int = 400) -> xr.Dataset:
+    """Minimum-norm regression on the first p of d Gaussian coordinates, a linear target of length 1; (p, seed).
+
+    The exact risk, given the weights, is their squared distance from the target's.
+    """
+    shares = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 1.1, 1.15, 1.2, 1.3, 1.5, 2, 3, 5)
+    widths = [p for p in (round(n * share) for share in shares) if p <= d]
+    x, slope = rng.normal((n, d), tuple(range(seeds)), "coordinates"), d**-0.5
+    y = slope * x.sum(-1) + noise * rng.normal((n,), tuple(range(seeds)), "label noise")
+    risks = [(estimators.min_norm(x[..., :p], y) - slope).square().sum(-1) + (d - p) * slope**2 for p in widths]
+    exact = [subset_risk(n, p, p / d, 1 - p / d, noise) for p in widths]
+    named = {"long_name": "test risk", "units": "1"}
+    return xr.Dataset({"risk": (("p", "seed"), torch.stack(risks).numpy(), named), "exact": ("p", exact, named)},
+                      coords={"p": ("p", list(widths), {"long_name": "coordinates p", "units": "1"})})
+
+
+def curves(widths: tuple[int, ...], n: int = 12, noise: float = 0.2, seed: int = 0) -> xr.Dataset:
+    """One-dimensional fits by random sine waves: dimensions (width, x) for the curves, (sample) for the data."""
+    at = (torch.arange(n, dtype=torch.float64) + 0.5) / n * 2 - 1
+    y = torch.sin(3 * at) + noise * rng.normal((n,), seed, "label noise")
+    grid = torch.linspace(-1, 1, 201, dtype=torch.float64)
+    fits = []
+    for width in widths:
+        network = RandomFeatures.draw(2, width, torch.sin, seed)
+        features, fresh = (network.features(torch.stack([8 * part, 4 + 0 * part], -1)) for part in (at, grid))
+        fits.append(fresh @ estimators.min_norm(features, y))
+    return xr.Dataset(
+        {"fit": (("width", "x"), torch.stack(fits).numpy(), {"long_name": "fitted curve", "units": "1"}),
+         "target": ("x", torch.sin(3 * grid).numpy(), {"long_name": "target", "units": "1"}),
+         "y": ("sample", y.numpy(), {"long_name": "label", "units": "1"}), "at": ("sample", at.numpy())},
+        coords={"width": list(widths), "x": grid.numpy()},
+    )
+
+
+def solutions(features: torch.Tensor, y: torch.Tensor, ridges: tuple[float, ...]) -> torch.Tensor:
+    """Weights (ridge, seed, outputs, N): the minimum norm where the ridge is 0."""
+    n, width = features.shape[-2:]
+    positive = tuple(ridge * width / n for ridge in ridges if ridge > 0)  # in the units of `estimators.ridge`
+    found = {}
+    if positive:
+        scanned = estimators.ridge(features[:, None], y, positive).movedim(-2, 0)
+        found = dict(zip([ridge for ridge in ridges if ridge > 0], scanned, strict=True))
+    if 0 in ridges:
+        found[0] = estimators.min_norm(features[:, None], y)
+    return torch.stack([found[ridge] for ridge in ridges])

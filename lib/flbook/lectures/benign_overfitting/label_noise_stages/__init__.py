@@ -1,0 +1,249 @@
+r"""Training on flipped labels in two stages: first the clean samples are fitted, then the flipped ones.
+
+Claim (Han et al. 2025, Theorems 4.1 and 4.2): with :math:`n\,\mathrm{SNR}^2 = \Theta(1)` there is a time at which every
+clean sample is fitted and every flipped one still follows its true label, and a later one at which flipped samples are
+fitted. Then the test error is at least p/2, on test samples that repeat the noise of training samples.
+
+Measured besides: the same error on fresh noise, the limit of orthogonal noise patches
+(`orthogonal_noise`), from which the boundaries 1/(1 - 2p) and 1/(1 - 4p) come, and the rivals.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor
+
+from flbook import devices, fits, measures, rivals
+from flbook.data.signal_noise import check_noise
+from flbook.dynamics.frozen import FrozenGramTraining
+from flbook.dynamics.gram import GramTraining
+from flbook.dynamics.wishart import check_room, draw_training
+from flbook.lectures.benign_overfitting.label_noise_stages.orthogonal_noise import OrthogonalNoise
+from flbook.lectures.benign_overfitting.label_noise_stages.recycled import RecycledTest
+from flbook.lectures.benign_overfitting.label_noise_stages.recycled_noise import RecycledNoise
+from flbook.runs.settings import among
+from flbook.runs.sweep import sweep
+from flbook.shapes import Quantity
+from flbook.training.fit import fit, log_steps
+from flbook.training.optimizers import GradientDescent
+
+VERSION = 1
+
+MODELS = {"network": lambda problem: problem, "linear": rivals.linear, "lazy": rivals.lazy, "frozen": rivals.frozen}
+# how a rival differs from the network in the limit: factor of n SNR^2, factor of time, filters a sample may see (of m)
+FROZEN_STEP = 2.0  # times 1/m: half of what is stable on 2m features of mean square 1
+LIMITS = {"network": (1.0, 1.0, 1), "linear": (1.0, 4.0, None), "lazy": (0.5, 2.0, 2)}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Everything the experiment depends on; tuples are the axes of the sweep."""
+
+    model: tuple[str, ...] = ("network",)  # and its rivals: linear, lazy, frozen
+    flip_prob: tuple[float, ...] = (0.2,)  # p, exactly pn labels flipped
+    d: tuple[int, ...] = (4000, 10**9)  # patch dimension
+    n_snr2: tuple[float, ...] = (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0)  # n SNR^2, which sets |mu|
+    seed: tuple[int, ...] = tuple(range(10))
+    n: int = 100  # training samples
+    m: int = 10  # filters a sign
+    start: float = 0.01  # sigma_0 sigma_xi sqrt(d): size of <w(0), xi>
+    lr: float = 0.2  # step size, in units of nm/(sigma_xi^2 d): then stage I lasts some 15 steps
+    steps: int = 250
+    points: int = 128  # fresh noise patches to measure the test error on
+
+    @classmethod
+    def book(cls) -> "Setting":
+        """Two dimensions: one as in experiments of this kind, one so large that noise patches are orthogonal."""
+        return cls()
+
+    @classmethod
+    def flips(cls) -> "Setting":
+        """Fewer and more flipped labels, in the limit of orthogonal noise."""
+        return cls(flip_prob=(0.1, 0.3), d=(10**9,), n_snr2=(1.0, 1.5, 2.0, 3.0, 5.0, 10.0), n=60)
+
+    @classmethod
+    def rivals(cls) -> "Setting":
+        """The models whose features do not move."""
+        return cls(model=("linear", "lazy", "frozen"), d=(10**9,),
+                   n_snr2=(1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0))
+
+    @classmethod
+    def paper(cls) -> "Setting":
+        """Eight flip probabilities, two dimensions, sixteen signal strengths, training four times as long."""
+        flips, strengths = (0.04 * k for k in range(1, 9)), (2 ** (k / 3) for k in range(16))
+        return cls(flip_prob=tuple(round(p, 2) for p in flips), n_snr2=tuple(float(f"{a:.3g}") for a in strengths),
+                   seed=tuple(range(12)), steps=1000)
+
+    def thinned(self, **axes: tuple) -> "Setting":
+        """The same setting on fewer values of some axes."""
+        return replace(self, **axes)
+
+
+def problem(setting: Setting, device: str = "cpu") -> GramTraining:
+    """The training problems of all (flip_prob, d, seed, n_snr2), in that order of ensemble axes."""
+    drawn = draw_training(setting.n, setting.m, setting.d, n_snr2=setting.n_snr2, flip_prob=setting.flip_prob,
+                          start=setting.start, seed=setting.seed)
+    return drawn.to(devices.device(device), torch.float32)
+
+
+def step_size(setting: Setting, like: Tensor) -> Tensor:
+    """One step size a dimension, shape (flip_prob, d, 1, 1): constant in units of the time that memorising takes."""
+    d = torch.tensor(setting.d, dtype=torch.float64)
+    return (setting.lr * setting.n * setting.m / d)[:, None, None].expand(len(setting.flip_prob), -1, -1, -1).to(like)
+
+
+def said(network: GramTraining | FrozenGramTraining, params: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+    """What the network says about the signal, S ``(*E,)``, and about every noise patch, ``(*E, n)``."""
+    plus, minus = network.said_of_signals(params)
+    return (plus - minus) / 2, network.said_of_noise(params, network.training_noise(params))
+
+
+def quantities(network: GramTraining | FrozenGramTraining, points: int = 128) -> list[Quantity]:
+    """What is recorded while training."""
+    flipped = network.y != network.observed
+    groups = {"clean": ~flipped, "flipped": flipped}
+
+    def mean(values, group):
+        return (values * group).sum(-1) / group.sum(-1)
+
+    def fitted(params, group):
+        return mean((network.predict(params) * network.observed > 0).to(network.y), group)
+
+    def own_noise(params, group):
+        return mean(said(network, params)[1] * network.observed, group)
+
+    def error(params, cosine):
+        law = RecycledNoise.overlap(cosine)
+        return measures.test_error(RecycledTest(network, law) if cosine else network, params, points)
+
+    rows = [
+        Quantity(f"fitted_{name}", lambda params, group=group: fitted(params, group), (),
+                 f"{name} samples fitted", "fraction") for name, group in groups.items()
+    ] + [
+        Quantity(f"noise_{name}", lambda params, group=group: own_noise(params, group), (),
+                 f"said about the noise of {name} samples, N") for name, group in groups.items()
+    ]
+    return [
+        *rows,
+        Quantity("signal", lambda params: said(network, params)[0], (), "said about the signal, S"),
+        Quantity("test_recycled", lambda params: error(params, 1.0), (), "test error, training noise", "fraction"),
+        Quantity("test_fresh", lambda params: error(params, 0.0), (), "test error, fresh noise", "fraction"),
+        Quantity("train_loss", network.train_loss, (), "training loss", "nats"),
+    ]
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Train every cell and record both stages; dimensions (model, flip_prob, d, n_snr2, seed, step)."""
+    network = problem(setting, device)
+    axes, at = ("flip_prob", "d", "seed", "n_snr2"), log_steps(setting.steps, 20)
+    rows = []
+    for name in setting.model:
+        rival = MODELS[name](network)
+        rule = GradientDescent(step_size(setting, network.gram.w_w) if name != "frozen" else FROZEN_STEP / setting.m)
+        rows.append(fit(rival, rule, setting.steps, quantities(rival, setting.points), axes, at).history)
+    whole = xr.concat(rows, "model").transpose("model", "flip_prob", "d", "n_snr2", "seed", "step")
+    return whole.assign_coords({name: coordinate(setting, name) for name in ("model", *axes)})
+
+
+def coordinate(setting: Setting, name: str) -> tuple:
+    """An axis with its name and unit."""
+    labels = {"model": "model", "d": "patch dimension d", "flip_prob": "flip probability p", "n_snr2": "n SNR²",
+              "seed": "seed"}
+    return (name, list(getattr(setting, name)), {"long_name": labels[name], "units": "1"})
+
+
+def limit(setting: Setting, model: str = "network") -> xr.Dataset:
+    """The same curves in the limit of orthogonal noise, without a network; dimensions (flip_prob, n_snr2, step)."""
+    strength, speed, filters = LIMITS[model]
+    n_snr2 = strength * torch.tensor(setting.n_snr2, dtype=torch.float64)
+    flip_prob = torch.tensor(setting.flip_prob, dtype=torch.float64)[:, None]
+    n_snr2 = n_snr2.expand(len(flip_prob), -1)
+    groups = OrthogonalNoise(n_snr2, flip_prob, None if filters is None else filters * setting.m)
+    record = [
+        Quantity("fitted_flipped", groups.fitted_flipped, (), "flipped samples fitted", "fraction"),
+        Quantity("test_recycled", groups.recycled_error, (), "test error, training noise", "fraction"),
+        Quantity("signal", lambda params: params["signal"], (), "said about the signal, S"),
+        *(Quantity(f"noise_{name}", lambda params, name=name: params[name] @ groups.weight, (),
+                   f"said about the noise of {name} samples, N") for name in ("clean", "flipped")),
+        Quantity("train_loss", groups.train_loss, (), "training loss", "nats"),
+    ]
+    rule, axes = GradientDescent(setting.lr * speed), ("flip_prob", "n_snr2")
+    history = fit(groups, rule, setting.steps, record, axes, log_steps(setting.steps, 20)).history
+    return history.assign_coords({name: coordinate(setting, name) for name in axes})
+
+
+def margins(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Observed label times output of every training sample, step by step; of the first member of every axis."""
+    network = problem(setting, device)
+    record = [Quantity("margin", lambda params: network.predict(params) * network.observed, ("sample",),
+                       "observed label times output")]
+    rule, axes = GradientDescent(step_size(setting, network.gram.w_w)), ("flip_prob", "d", "seed", "n_snr2")
+    history = fit(network, rule, setting.steps, record, axes, log_steps(setting.steps, 24)).history
+    flipped = (network.y != network.observed)[0, 0, 0, 0].cpu().numpy()
+    return history.isel({name: 0 for name in axes}).assign_coords(flipped=("sample", flipped))
+
+
+def overlap(setting: Setting, cosines: tuple[float, ...], device: str = "cpu") -> xr.Dataset:
+    """Test error after training against the cosine of test noise with training noise, and where it would fall.
+
+    `test_error` has the dimensions (cosine, flip_prob, d, seed, n_snr2). `predicted` is the share p/2 of test samples
+    times the share of flipped samples for which cosine times N exceeds S: that a ReLU network, homogeneous, makes the
+    more of noise the more it resembles what it memorised.
+    """
+    network = problem(setting, device)
+    params = fit(network, GradientDescent(step_size(setting, network.gram.w_w)), setting.steps).params
+    signal, noise = said(network, params)
+    wrong, predicted = [], []
+    for cosine in cosines:
+        test = RecycledTest(network, RecycledNoise.overlap(cosine))
+        wrong.append(measures.test_error(test, params, setting.points))
+        beaten = cosine * noise * network.observed > signal[..., None]
+        predicted.append(beaten.to(noise).mean(-1) / 2)
+    axes = ("flip_prob", "d", "seed", "n_snr2")
+    about = {"test_error": "test error", "predicted": "share with cosine · N > S, halved"}
+    values = {"test_error": torch.stack(wrong), "predicted": torch.stack(predicted)}
+    cosine = ("cosine", list(cosines), {"long_name": "cosine of test noise with training noise", "units": "1"})
+    return xr.Dataset(
+        {name: (("cosine", *axes), value.cpu().numpy(), {"long_name": about[name], "units": "fraction"})
+         for name, value in values.items()},
+        coords={"cosine": cosine, **{name: coordinate(setting, name) for name in axes}},
+    )
+
+
+def crossing(curves: xr.DataArray, x: str, level: float) -> fits.Fit:
+    """Where the mean over the seeds crosses a level as x grows, and where each seed's own curve does."""
+    each = [float(fits.crossing(curves.isel(seed=[k]), x, level)) for k in range(curves.sizes["seed"])]
+    return fits.Fit(float(fits.crossing(curves, x, level)), (math.nan, math.nan), np.array(each))
+
+
+def check(setting: Setting) -> None:
+    """Refuse what the model does not have, before any cell is computed."""
+    for p in setting.flip_prob:
+        check_noise(1.0, p)
+        if not 1 <= round(p * setting.n) < setting.n:
+            raise ValueError(f"flip_prob must leave at least one flipped and one clean sample of n = {setting.n}; got "
+                             f"{p}")
+    for d in setting.d:
+        check_room(setting.n, 2 * setting.m, d)
+    if not min(setting.n_snr2) > 0:
+        raise ValueError(f"n_snr2 must be positive, so that there is a signal to learn; got {min(setting.n_snr2)}")
+    among("model", setting.model, MODELS)
+
+
+def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
+    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
+    check(setting)
+    how = {"memory": 2**25} | how  # a chunk's arrays stay near the processor's cache
+    return sweep(measure, setting, device=device, split=("seed",), cell_bytes=40 * setting.m * setting.n, **how)
+
+
+def stored(dataset: xr.Dataset) -> xr.Dataset:
+    """Of a paper run: how it ends, seed by seed, and both errors and the fit of flipped samples averaged over seeds."""
+    kept = dataset.squeeze("model", drop=True)
+    with xr.set_options(keep_attrs=True):
+        curves = kept[["test_recycled", "test_fresh", "fitted_flipped"]].mean("seed").astype("float32")
+        last = kept[["test_recycled", "test_fresh"]].isel(step=-1, drop=True).astype("float32")
+    return curves.assign({f"{name}_last": last[name] for name in last})

@@ -1,0 +1,173 @@
+"""Real pictures with flipped labels: when are clean pictures fitted, when flipped ones, and what does that cost?
+
+Claim (Han et al. 2025, Figure on CIFAR-10 with VGG): training fits clean pictures first, and accuracy on fresh ones is
+best then; later the flipped ones are fitted, and accuracy falls.
+
+The default is a small convolutional network on scikit-learn's digits; `Setting.cifar` is a VGG on CIFAR-10's airplanes
+and automobiles, for a GPU.
+"""
+
+from dataclasses import dataclass
+
+import torch
+import xarray as xr
+
+from flbook import devices, rivals
+from flbook.data.images import cifar10, digits
+from flbook.data.signal_noise import check_flips
+from flbook.lectures.benign_overfitting.label_noise_stages.flipped_images import FlippedImages
+from flbook.lectures.benign_overfitting.label_noise_stages.vgg import VGG
+from flbook.models import ConvNet, identity
+from flbook.runs.settings import among
+from flbook.runs.sweep import sweep
+from flbook.shapes import Quantity
+from flbook.training.batches import Batches
+from flbook.training.fit import fit
+from flbook.training.network import Training
+from flbook.training.optimizers import Momentum
+
+VERSION = 1
+
+MODELS = ("network", "linear", "lazy", "vgg")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Everything the experiment depends on; tuples are the axes of the sweep."""
+
+    model: tuple[str, ...] = ("network",)  # ConvNet, its rivals linear and lazy, or vgg
+    pair: tuple[str, ...] = ("3 8",)  # the two classes: digits, or names of CIFAR-10
+    flip_prob: tuple[float, ...] = (0.2,)  # p, exactly pn labels flipped
+    seed: tuple[int, ...] = tuple(range(10))  # of pictures and of weights
+    n: int = 140  # training pictures
+    lr: float = 0.05  # of momentum with beta = 0.9
+    epochs: int = 120
+    batch: int | None = None  # pictures a step; None is all of them, one step an epoch
+    every: int = 5  # epochs between records
+
+    @classmethod
+    def book(cls) -> "Setting":
+        """Digits 3 and 8, a fifth of the labels flipped."""
+        return cls()
+
+    @classmethod
+    def rivals(cls) -> "Setting":
+        """The same network without its activation: a linear function of the pixels."""
+        return cls(model=("linear",))
+
+    @classmethod
+    def paper(cls) -> "Setting":
+        """Two pairs of digits, two flip probabilities, the linear and the lazy rival."""
+        return cls(model=("network", "linear", "lazy"), pair=("3 8", "4 9"), flip_prob=(0.1, 0.2), n=200, epochs=150)
+
+    @classmethod
+    def cifar(cls) -> "Setting":
+        """A VGG with 11 layers on CIFAR-10's first two classes, 10 000 training pictures; for a GPU."""
+        return cls(model=("vgg",), pair=("airplane automobile",), seed=(0, 1, 2), n=10000, lr=0.01, epochs=60,
+                   batch=100, every=1)
+
+
+def pictures(pair: str, n: int, flip_prob: float) -> FlippedImages:
+    """The two classes that `pair` names, with CIFAR-10's own test pictures if they are its classes."""
+    first, _, second = pair.partition(" ")
+    if first.isdigit() and second.isdigit():
+        return FlippedImages(digits((int(first), int(second))), n, flip_prob)
+    return FlippedImages(cifar10((first, second)), n, flip_prob, cifar10((first, second), train=False))
+
+
+def problem(setting: Setting, model: str, data: FlippedImages, device: str) -> Training:
+    """The training problem of all seeds, each with its own pictures and weights."""
+    sample = data.draw(setting.seed)
+    image = tuple(sample.x.shape[-3:])
+    if model == "vgg":
+        network = VGG(image, plan="11", seed=setting.seed)
+    else:
+        linear = {"activation": identity, "pool": "mean"} if model == "linear" else {}
+        network = ConvNet(image, filters=(8, 16), classes=1, seed=setting.seed, **linear)
+    where = devices.device(device)
+    network, x, observed = network.to(where), sample.x.to(where, torch.float32), sample.observed.to(where)
+    if setting.batch is not None:
+        return Batches(Training(network, x, observed), setting.batch, setting.seed[0])
+    plain = Training(network, x, observed)
+    return rivals.lazy(plain) if model == "lazy" else plain
+
+
+def outputs(task: Training, params: dict, x: torch.Tensor, at_once: int = 1000) -> torch.Tensor:
+    """Outputs ``(seed, pictures)``, a thousand pictures at a time."""
+    with torch.no_grad():
+        return torch.cat([task.predict(params, part) for part in x.split(at_once, dim=-4)], -1)
+
+
+def one(setting: Setting, model: str, pair: str, flip_prob: float, device: str) -> xr.Dataset:
+    """One cell of all axes but the seeds, step by step; dimensions (epoch, seed)."""
+    data = pictures(pair, setting.n, flip_prob)
+    task, truth, test = problem(setting, model, data, device), data.draw(setting.seed), data.draw_test(setting.seed)
+    y_test, x_test = test.y.to(task.x), test.x.to(task.x)
+    flipped = (truth.y != truth.observed).to(task.x)
+
+    def fitted(params, group):
+        right = (outputs(task, params, task.x) * task.observed > 0).to(group)
+        return (right * group).sum(-1) / group.sum(-1)
+
+    def small_loss(params):
+        chosen = (outputs(task, params, task.x) * task.observed > 0).to(flipped)  # loss below log 2
+        return (chosen * flipped).sum(-1) / chosen.sum(-1)
+
+    record = [
+        Quantity("train_clean", lambda params: fitted(params, 1 - flipped), (), "clean pictures fitted", "fraction"),
+        Quantity("noise_flipped", lambda params: fitted(params, flipped), (), "flipped pictures fitted", "fraction"),
+        Quantity("test_accuracy", lambda params: (outputs(task, params, x_test) * y_test > 0).to(flipped).mean(-1), (),
+                 "accuracy on fresh pictures", "fraction"),
+        Quantity("small_loss", small_loss, (), "wrong labels among those of small loss", "fraction"),
+    ]
+    per_epoch = 1 if setting.batch is None else setting.n // setting.batch
+    at = [epoch * per_epoch for epoch in range(0, setting.epochs + 1, setting.every)]
+    history = fit(task, Momentum(setting.lr, 0.9), at[-1], record, ("seed",), at).history
+    epoch = {"long_name": "epoch", "units": "1"}
+    return history.assign_coords(step=history.step // per_epoch).rename(step="epoch").assign_coords(
+        epoch=("epoch", [step // per_epoch for step in at], epoch))
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Train every cell; dimensions (model, pair, flip_prob, seed, epoch)."""
+    rows = [
+        xr.concat([
+            xr.concat([one(setting, model, pair, p, device) for p in setting.flip_prob], "flip_prob")
+            for pair in setting.pair], "pair")
+        for model in setting.model
+    ]
+    whole = xr.concat(rows, "model").transpose("model", "pair", "flip_prob", "seed", "epoch")
+    labels = {"model": "model", "pair": "classes", "flip_prob": "flip probability p", "seed": "seed"}
+    return whole.assign_coords({name: (name, list(getattr(setting, name)), {"long_name": label, "units": "1"})
+                                for name, label in labels.items()})
+
+
+def check(setting: Setting) -> None:
+    """Refuse what there is no experiment for, before any cell is computed."""
+    for p in setting.flip_prob:
+        check_flips(p)
+        if not 1 <= round(p * setting.n) < setting.n:
+            raise ValueError(f"flip_prob must leave at least one flipped and one clean picture of n = {setting.n}; got "
+                             f"{p}")
+    among("model", setting.model, MODELS)
+    if setting.epochs < setting.every or setting.every < 1:
+        raise ValueError(f"every must lie between 1 and epochs = {setting.epochs}; got {setting.every}")
+
+
+def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
+    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
+    check(setting)
+    cell = 3e8 if "vgg" in setting.model else 2e7
+    return sweep(measure, setting, device=device, split=("model", "pair", "flip_prob"), cell_bytes=cell, **how)
+
+
+def stored(dataset: xr.Dataset) -> xr.Dataset:
+    """Of a paper run: everything, as 32-bit numbers."""
+    return dataset.astype("float32")
+
+
+def best_epoch(dataset: xr.Dataset) -> xr.DataArray:
+    """Where the accuracy on fresh pictures, averaged over the seeds, is highest."""
+    return dataset.test_accuracy.mean("seed").idxmax("epoch")
+
+

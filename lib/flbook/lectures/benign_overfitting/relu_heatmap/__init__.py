@@ -1,0 +1,241 @@
+r"""Benign and harmful overfitting in two-layer ReLU CNNs with flipped labels.
+
+Claim (Kou et al. 2023, Theorem 4.2): trained until it fits every label, flipped ones included, the network's test error
+is at most :math:`\exp(-n\|\mu\|^4/(C\sigma_\xi^4 d))` if :math:`n\|\mu\|^4 \ge C_1\sigma_\xi^4 d`, and at least a
+constant if :math:`n\|\mu\|^4 \le C_3\sigma_\xi^4 d`.
+
+Two settings: the theorem's (mean over filters, small Gaussian start, no bias) and that of the authors' published
+code (sum over filters, mean over the two patches, PyTorch's default start, bias, 100 steps).
+"""
+
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import product
+
+import torch
+import xarray as xr
+
+from flbook import devices, measures, rivals
+from flbook.data.signal_noise import SignalNoise, check_noise, check_sizes, flipped_labels, noise_preactivations
+from flbook.dynamics.gram import Gram, GramTraining
+from flbook.dynamics.wishart import check_room, draw_gram
+from flbook.models.cnn import initial_bias, initial_weights
+from flbook.runs.settings import lattice
+from flbook.runs.sweep import sweep
+from flbook.shapes import Quantity
+from flbook.training.fit import fit
+from flbook.training.optimizers import GradientDescent
+
+VERSION = 1
+
+MODELS = {"network": lambda problem: problem, "linear": rivals.linear, "lazy": rivals.lazy, "frozen": rivals.frozen}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Everything the experiment depends on; tuples are the axes of the sweep."""
+
+    model: tuple[str, ...] = ("network",)  # and its rivals: linear, lazy, frozen
+    n: tuple[int, ...] = (20,)  # training samples
+    d: tuple[int, ...] = (2000, 8000, 32000, 128000)  # patch dimension
+    mu: tuple[float, ...] = lattice(1.25, 20.0, 17)  # |mu|, signal strength
+    seed: tuple[int, ...] = tuple(range(24))
+    m: int = 10  # filters a sign
+    flip_prob: float = 0.1  # p, exactly pn labels flipped
+    sigma_xi: float = 1.0  # noise level
+    sigma_0: float | None = 1e-8  # initial weights, far below sqrt(n)/(sigma_xi d); None is PyTorch's default
+    scale: float | None = None  # weight of a filter in the output; None is 1/m
+    bias: bool = False
+    lr: float = 1.0  # step size, in units of nm/(sigma_xi^2 d) if lr_in_noise_time: then memorising takes O(1/lr) steps
+    lr_in_noise_time: bool = True
+    steps: int = 600
+    points: int = 512  # fresh noise patches to measure the test error on, each under both labels
+
+    @classmethod
+    def book(cls) -> "Setting":
+        """The theorem's setting, on a lattice where d grows by 4 and n |mu|^4 / d takes the same values for every d."""
+        return cls()
+
+    @classmethod
+    def samples(cls) -> "Setting":
+        """The same at one dimension and several sample sizes."""
+        return cls(n=(20, 40, 80), d=(32000,), mu=lattice(3.0, 8.0, 9), seed=tuple(range(32)))
+
+    @classmethod
+    def rivals(cls) -> "Setting":
+        """One n and d, from harmful to benign, with what learns no feature beside the network."""
+        r = (0.1, 0.3, 1, 3, 10, 30)
+        return cls(model=tuple(MODELS), n=(50,), d=(2500,), mu=tuple((x * 2500 / 50) ** 0.25 for x in r),
+                   seed=tuple(range(16)))
+
+    @classmethod
+    def authors(cls) -> "Setting":
+        """A coarse grid in the setting of the authors' published code."""
+        return cls.paper().thinned(mu=tuple(round(0.9 * s, 1) for s in range(12)), d=tuple(range(100, 1100, 90)))
+
+    @classmethod
+    def paper(cls) -> "Setting":
+        """The full grid of the authors' published code: |mu| = 0, 0.1, ..., 9.9, d = 100, 110, ..., 1090, ten seeds."""
+        return cls(
+            n=(20,), d=tuple(range(100, 1100, 10)), mu=tuple(round(0.1 * s, 1) for s in range(100)),
+            seed=tuple(range(10)), sigma_0=None, scale=0.5, bias=True, lr=0.1, lr_in_noise_time=False, steps=100,
+        )
+
+    def thinned(self, **axes: tuple) -> "Setting":
+        """The same setting on fewer values of some axes."""
+        return replace(self, **axes)
+
+
+def problem(setting: Setting, n: int, device: str) -> GramTraining:
+    """The training problems of all (d, seed, mu), in that order of ensemble axes; no d-dimensional array is kept."""
+    k = 2 * setting.m
+    y, observed = flipped_labels(n, setting.flip_prob, setting.seed[0])
+    if setting.sigma_0 is None:
+        gram = stack([drawn_vectors(setting, n, d) for d in setting.d])
+    else:
+        gram = draw_gram(n, k, setting.d, sigma_0=setting.sigma_0, sigma_xi=setting.sigma_xi, seed=setting.seed)
+    network = GramTraining(
+        gram.with_signals(torch.tensor(setting.mu, dtype=torch.float64)), y, observed,
+        scale=1 / setting.m if setting.scale is None else setting.scale,
+        bias=setting.bias, law=partial(noise_preactivations, sigma_xi=setting.sigma_xi),
+    )
+    return network.to(devices.device(device), torch.float32)
+
+
+def drawn_vectors(setting: Setting, n: int, d: int) -> Gram:
+    """Gram matrices from vectors, where the start is not Gaussian: one d at a time, all seeds, signal of length 1."""
+    sample = SignalNoise(n=n, d=d, mu_norm=1.0, sigma_xi=setting.sigma_xi).draw(setting.seed)
+    start = (d, 2 * setting.m, None, setting.seed)
+    return Gram.of(sample, initial_weights(*start), initial_bias(*start))
+
+
+def stack(grams: list[Gram]) -> Gram:
+    """Several dimensions d as one leading ensemble axis."""
+    parts = [torch.stack(part) for part in zip(*grams, strict=True)]
+    return Gram(parts[0][:, None], *parts[1:])
+
+
+def step_size(setting: Setting, n: int, like: torch.Tensor) -> torch.Tensor:
+    """One step size a dimension, shape (d, 1, 1): constant, or in units of the time that memorising takes."""
+    d = torch.tensor(setting.d, dtype=torch.float64)
+    unit = n * setting.m / (setting.sigma_xi**2 * d) if setting.lr_in_noise_time else torch.ones_like(d)
+    return (setting.lr * unit)[:, None, None].to(like)
+
+
+def coordinates(setting: Setting) -> dict[str, tuple]:
+    """The axes with their names and units."""
+    labels = {"model": "model", "n": "samples n", "d": "patch dimension d", "seed": "seed", "mu": "signal strength |μ|"}
+    units = {"mu": "σ_ξ"}
+    return {name: (name, list(getattr(setting, name)), {"long_name": label, "units": units.get(name, "1")})
+            for name, label in labels.items()}
+
+
+def race(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Signal learned, noise memorised and what fresh noise meets, step by step; dimensions (step, d, seed, mu)."""
+    network = problem(setting, setting.n[0], device)
+
+    def test_noise(params):
+        return network.weight_gram(params).diagonal(dim1=-2, dim2=-1).mean(-1).sqrt() * setting.sigma_xi
+
+    def test_error(params):
+        return measures.test_error(network, params, setting.points)
+
+    quantities = [
+        *measures.coefficients(network),
+        Quantity("test_noise", test_noise, (), "response to fresh noise σ_ξ|w|"),
+        Quantity("test_error", test_error, (), "test error", "fraction"),
+    ]
+    axes = ("d", "seed", "mu")
+    rule = GradientDescent(step_size(setting, setting.n[0], network.gram.w_w))
+    history = fit(network, rule, setting.steps, quantities, axes).history
+    return history.assign_coords({name: coordinates(setting)[name] for name in axes})
+
+
+def margins(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Where training and fresh samples end: label times output over (mu, sample) and (mu, fresh), first d and seed."""
+    network = problem(setting, setting.n[0], device)
+    params = fit(network, GradientDescent(step_size(setting, setting.n[0], network.gram.w_w)), setting.steps).params
+    standard = measures.even_normal(setting.points, network.test_directions).to(network.y)
+    plus, minus = network.test_outputs(params, standard)
+    train, fresh = (network.predict(params) * network.observed)[0, 0], torch.cat([plus, -minus], -1)[0, 0]
+    return xr.Dataset(
+        {
+            "train": (("mu", "sample"), train.cpu().numpy(),
+                      {"long_name": "observed label times output", "units": "1"}),
+            "fresh": (("mu", "fresh"), fresh.cpu().numpy(), {"long_name": "true label times output", "units": "1"}),
+            "flipped": ("sample", (network.y != network.observed).cpu().numpy()),
+        },
+        coords={"mu": coordinates(setting)["mu"]},
+    )
+
+
+def at_equal(error: xr.DataArray, variable: xr.DataArray, low: float, high: float) -> xr.DataArray:
+    """Curves over a phase variable instead of |mu|, where all dimensions d of a lattice reach the same values of it.
+
+    variable: over (d, mu), as `flbook.theory.kou_variable` gives it of a Dataset's coordinates; it names the axis.
+    """
+    rows = []
+    for d in error.d.values:
+        row = error.sel(d=d).assign_coords(mu=[float(f"{x:.4g}") for x in variable.sel(d=d).transpose("mu").values])
+        rows.append(row.isel(mu=((row.mu >= low) & (row.mu <= high)).values))
+    return xr.concat(rows, "d", join="inner").rename(mu=variable.name)
+
+
+def check(setting: Setting) -> None:
+    """Refuse cells that the model does not have, before any other cell is computed."""
+    check_noise(setting.sigma_xi, setting.flip_prob)
+    for n, d in product(setting.n, setting.d):
+        check_sizes(n, d)
+        if setting.sigma_0 is not None:
+            check_room(n, 2 * setting.m, d)
+
+
+def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
+    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
+    devices.device(device)
+    check(setting)
+    cell_bytes = 4 * 8 * 2 * setting.m * max(*setting.n, 2 * setting.points)
+    return sweep(measure, setting, device=device, split=("d",), cell_bytes=cell_bytes, **how)
+
+
+def stored(dataset: xr.Dataset) -> xr.Dataset:
+    """Of the full grid, what the package keeps: errors seed by seed as 16-bit numbers of step 1e-4, fit over seeds.
+
+    The test error on true labels is ``(test_error_flipped - p) / (1 - 2 p)``.
+    """
+    kept = dataset.squeeze(("model", "n"), drop=True).transpose("mu", "d", "seed")
+    kept = kept[["test_error_flipped", "train_error"]]
+    with xr.set_options(keep_attrs=True):
+        kept["train_error"] = kept.train_error.mean("seed")
+    for name in kept:
+        kept[name].encoding = {"dtype": "int16", "scale_factor": 1e-4, "_FillValue": -1}
+    return kept
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Train every cell to the end; dimensions (model, n, d, seed, mu)."""
+    cells = []
+    for n in setting.n:
+        network = problem(setting, n, device)
+        rule = GradientDescent(step_size(setting, n, network.gram.w_w))
+        for name in setting.model:
+            rival = MODELS[name](network)
+            params = fit(rival, rule, setting.steps).params
+            cells.append([
+                measures.test_error(rival, params, setting.points),
+                measures.train_error(rival, params),
+                rival.train_loss(params),
+            ])
+    shape = (len(setting.n), len(setting.model), len(setting.d), len(setting.seed), len(setting.mu))
+    columns = [torch.stack(column).reshape(shape).cpu().numpy() for column in zip(*cells, strict=True)]
+    dims = ("n", "model", "d", "seed", "mu")
+    return xr.Dataset(
+        {
+            "test_error": (dims, columns[0], {"long_name": "test error", "units": "fraction"}),
+            "test_error_flipped": (dims, measures.flipped(columns[0], setting.flip_prob),
+                                   {"long_name": "test error on flipped labels", "units": "fraction"}),
+            "train_error": (dims, columns[1], {"long_name": "training error", "units": "fraction"}),
+            "train_loss": (dims, columns[2], {"long_name": "training loss", "units": "nats"}),
+        },
+        coords=coordinates(setting),
+    )

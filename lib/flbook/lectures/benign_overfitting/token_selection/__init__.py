@@ -1,0 +1,217 @@
+r"""Benign overfitting in token selection: attention in front of a head that knows the signals.
+
+Claim (Sakamoto and Sato 2025): trained on labels of which a fifth is flipped, attention fits all of them and loses
+nothing on fresh data, or is harmed, or does not fit the flipped ones, by the ratio of signal to noise.
+
+Settings: the query alone is trained (the theory), or query and W (the published code). All in token coordinates.
+"""
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import torch
+import xarray as xr
+
+from flbook import devices, measures
+from flbook.data.signal_noise import flipped_labels
+from flbook.data.tokens import OPPOSED, RELEVANT, TokenSelection
+from flbook.dynamics.pooled_tokens import PooledTraining
+from flbook.dynamics.token_gram import TokenGram, TokenTraining, gradient_flow
+from flbook.models.cnn import initial_weights
+from flbook.runs.sweep import sweep
+from flbook.shapes import Quantity
+from flbook.training.fit import fit
+from flbook.training.optimizers import GradientDescent
+
+VERSION = 1
+KEYS = 1 / 3  # W W^T is a third of the identity on average, for W uniform in 1/sqrt(d): one step of the code's query
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Everything the experiment depends on; tuples are the axes of the sweep."""
+
+    d: tuple[int, ...] = (500, 1000, 2000, 4500)  # dimension of a token
+    mu: tuple[float, ...] = (5.0, 10.0, 20.0, 40.0)  # |mu|, signal strength
+    seed: tuple[int, ...] = tuple(range(10))
+    n: int = 20  # training samples
+    tokens: int = 8  # L
+    varrho: float = 0.1  # share of the signal in a weakly relevant token
+    flip_prob: float = 0.2  # p, exactly pn labels flipped
+    train_keys: bool = False  # train W, too, from PyTorch's default start; else W is the identity, and lr a third
+    lr: float = 5e-3
+    steps: int = 1000
+    points: int = 1024  # fresh samples of either label
+
+    @classmethod
+    def book(cls) -> "Setting":
+        """A coarse grid around the three cells that the authors report."""
+        return cls()
+
+    @classmethod
+    def paper(cls) -> "Setting":
+        """The signal strengths of the authors' sweep, 5 to 100 by 5, and ten dimensions."""
+        return cls(d=tuple(range(500, 5001, 500)), mu=tuple(5.0 * k for k in range(1, 21)))
+
+    @classmethod
+    def cell(cls, d: int, mu: float, **change) -> "Setting":
+        """One cell of the grid."""
+        return replace(cls(d=(d,), mu=(mu,)), **change)
+
+
+CELLS = {"benign": (2000, 20.0), "harmful": (4500, 5.0), "no overfitting": (1000, 80.0)}  # as the paper calls them
+
+
+def problem(setting: Setting, d: int, device: str = "cpu") -> TokenTraining:
+    """The training problems of all (seed, mu) at one dimension, in that order of ensemble axes."""
+    data = TokenSelection(n=setting.n, d=d, varrho=setting.varrho, tokens=setting.tokens, flip_prob=setting.flip_prob)
+    y, observed = flipped_labels(setting.n, setting.flip_prob, setting.seed[0])
+    if setting.train_keys:
+        gram = with_keys(setting, data)
+    else:
+        noise = data.noise(setting.n, setting.seed, "noise")
+        gram = TokenGram.with_signals(noise, data.pattern(y), torch.tensor(setting.mu, dtype=torch.float64))
+    pattern = data.pattern(torch.tensor([1.0, -1.0], dtype=torch.float64))
+    return TokenTraining(gram, observed, pattern, setting.train_keys).to(devices.device(device))
+
+
+def with_keys(setting: Setting, data: TokenSelection) -> TokenGram:
+    """Inner products through an initial W, one (seed, mu) at a time: W is the one large thing here."""
+    members = []
+    for seed in setting.seed:
+        w = initial_weights(data.d, data.d, None, seed)
+        cells = [replace(data, mu_norm=mu).draw(seed) for mu in setting.mu]
+        members.append([TokenGram.of(sample, w) for sample in cells])
+    rows = [[torch.stack(parts) for parts in zip(*row, strict=True)] for row in members]
+    return TokenGram(*(torch.stack(parts) for parts in zip(*rows, strict=True)))
+
+
+def rule(setting: Setting) -> GradientDescent:
+    """Gradient descent with the step size of the published code, or with what it amounts to if W is the identity."""
+    return GradientDescent(setting.lr if setting.train_keys else KEYS * setting.lr)
+
+
+def pooled_rule(setting: Setting, d: int) -> GradientDescent:
+    """A step size for the pooled rival of the order of its curvature: a pooled sample has length sigma sqrt(d/L)."""
+    return GradientDescent(2 * setting.n * setting.tokens / d)
+
+
+def quantities(problem: TokenTraining, points: int) -> list[Quantity]:
+    """What the lecture follows: errors, fitted flips, attention by token of clean, flipped and fresh samples, u."""
+    y = problem.observed * flips(problem)
+    standard = measures.even_normal(points, problem.test_directions).to(problem.observed)
+
+    def attention(params, of_flipped):
+        return problem.attention(params)[..., (y != problem.observed) == of_flipped, :].mean(-2)
+
+    def fresh(params):
+        return problem.fresh(params, standard)[0].mean((-3, -2))
+
+    def test_error(params):
+        plus, minus = problem.test_outputs(params, standard)
+        return ((plus <= 0).double().mean(-1) + (minus >= 0).double().mean(-1)) / 2
+
+    def fitted(params):
+        right = (problem.predict(params) * problem.observed > 0).double()
+        return right[..., y != problem.observed].mean(-1)
+
+    def pull(params):
+        return problem.direction(params)[0].mean(-1)
+
+    def length(params):
+        return problem.direction(params)[1].sqrt()
+
+    return [
+        Quantity("train_error", lambda params: measures.train_error(problem, params), (), "training error", "fraction"),
+        Quantity("test_error", test_error, (), "test error", "fraction"),
+        Quantity("fitted_flips", fitted, (), "flipped labels fitted", "fraction"),
+        Quantity("clean", partial(attention, of_flipped=False), ("token",), "attention, clean samples", "fraction"),
+        Quantity("flipped", partial(attention, of_flipped=True), ("token",), "attention, flipped samples", "fraction"),
+        Quantity("fresh", fresh, ("token",), "attention, fresh samples", "fraction"),
+        Quantity("pull", pull, (), "pull of the signal ⟨u,μ⟩"),
+        Quantity("length", length, (), "response to noise |u|"),
+    ]
+
+
+def flips(problem: TokenTraining) -> torch.Tensor:
+    """-1 where the label is flipped: the classes alternate, so the true labels are +1, -1, +1, ..."""
+    index = torch.arange(problem.observed.shape[-1], device=problem.observed.device)
+    return problem.observed * (1.0 - 2.0 * (index % 2))
+
+
+def coordinates(setting: Setting) -> dict[str, tuple]:
+    """The axes with their names and units."""
+    labels = {"d": "token dimension d", "seed": "seed", "mu": "signal strength |μ|"}
+    units = {"mu": "σ_ξ"}
+    named = {name: (name, list(getattr(setting, name)), {"long_name": label, "units": units.get(name, "1")})
+             for name, label in labels.items()}
+    return named | {"token": ("token", list(range(1, setting.tokens + 1)), {"long_name": "token ℓ", "units": "1"})}
+
+
+def race(setting: Setting, device: str = "cpu", at: list[int] | None = None) -> xr.Dataset:
+    """Everything of `quantities` step by step at one d; dimensions (step, seed, mu) and token."""
+    network = problem(setting, setting.d[0], device)
+    watched = quantities(network, setting.points)
+    history = fit(network, rule(setting), setting.steps, watched, ("seed", "mu"), at).history
+    return history.assign_coords({name: coordinates(setting)[name] for name in ("seed", "mu", "token")})
+
+
+def flow(setting: Setting, times: list[float], device: str = "cpu") -> xr.Dataset:
+    """The same along gradient flow, over the logarithmic clock of `gradient_flow`; dimensions (time, seed, mu)."""
+    network = problem(setting, setting.d[0], device)
+    watched = quantities(network, setting.points)
+    path = gradient_flow(network, times)
+    columns = {q.name: (("time", "seed", "mu", *q.dims), np.stack([q.of(params).cpu().numpy() for params in path]),
+                        {"long_name": q.long_name, "units": q.units}) for q in watched}
+    axes = {name: coordinates(setting)[name] for name in ("seed", "mu", "token")}
+    return xr.Dataset(columns, {"time": ("time", list(times), {"long_name": "time ηt", "units": "1"}), **axes})
+
+
+def pooled(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """The rival that selects nothing and trains its head, at every cell: errors over (d, seed, mu)."""
+    rows = []
+    for d in setting.d:
+        rival = PooledTraining.of(problem(setting, d, device))
+        params = fit(rival, pooled_rule(setting, d), setting.steps).params
+        rows.append([measures.train_error(rival, params), measures.test_error(rival, params, setting.points)])
+    train, test = (torch.stack(column).cpu().numpy() for column in zip(*rows, strict=True))
+    dims, axes = ("d", "seed", "mu"), coordinates(setting)
+    return xr.Dataset(
+        {"train_error": (dims, train, {"long_name": "training error", "units": "fraction"}),
+         "test_error": (dims, test, {"long_name": "test error", "units": "fraction"})},
+        {name: axes[name] for name in dims},
+    )
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Train every cell; dimensions (d, seed, mu), and token where attention is resolved."""
+    rows = []
+    for d in setting.d:
+        network = problem(setting, d, device)
+        params = fit(network, rule(setting), setting.steps).params
+        rows.append({q.name: (q, q.of(params).cpu().numpy()) for q in quantities(network, setting.points)})
+    columns = {}
+    for name, (q, _) in rows[0].items():
+        values = np.stack([row[name][1] for row in rows])
+        columns[name] = (("d", "seed", "mu", *q.dims), values, {"long_name": q.long_name, "units": q.units})
+    return xr.Dataset(columns, coordinates(setting))
+
+
+def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
+    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
+    devices.device(device)
+    for d in setting.d:
+        for mu in setting.mu:
+            TokenSelection(setting.n, d, mu, setting.varrho, setting.tokens, setting.flip_prob)
+    count = setting.n * setting.tokens
+    cell_bytes = 8 * (8 * count**2 * (2 if setting.train_keys else 1) + 8 * setting.points * setting.tokens)
+    return sweep(measure, setting, device=device, split=("d",), cell_bytes=cell_bytes, **how)
+
+
+def stored(dataset: xr.Dataset) -> xr.Dataset:
+    """What the package keeps: all but the attention of irrelevant tokens one by one, in single precision."""
+    kept = dataset.sel(token=[RELEVANT + 1, OPPOSED + 1]).mean("seed", keep_attrs=True)
+    for name in ("test_error", "fitted_flips"):
+        kept[name] = dataset[name]
+    return kept.astype("float32", keep_attrs=True)

@@ -1,0 +1,250 @@
+r"""Benign and harmful overfitting in a vision transformer: one layer of softmax attention, two orthogonal signals.
+
+Claim (Jiang et al. 2024, Theorems 4.1 and 4.2): trained to a small loss, the transformer attends to the signal and its
+test loss is small if :math:`n\,\mathrm{SNR}^2` is above a constant; it attends to noise and its test loss is a constant
+if it is below another.
+
+The rival, mean pooling, is the same network with attention frozen at uniform: a linear classifier on the mean token.
+"""
+
+import math
+from dataclasses import dataclass
+from itertools import product
+
+import torch
+import xarray as xr
+
+from flbook import devices, measures, rng
+from flbook.data.signal_noise import flipped_labels
+from flbook.dynamics.pooled_tokens import PooledTraining
+from flbook.lectures.benign_overfitting.vision_transformer.token_span import SpanTraining, draw_atoms
+from flbook.lectures.benign_overfitting.vision_transformer.two_signals import TwoSignals
+from flbook.runs.settings import among
+from flbook.runs.sweep import sweep
+from flbook.shapes import Quantity
+from flbook.training.fit import fit
+from flbook.training.optimizers import GradientDescent
+
+VERSION = 1
+
+
+def lattice(low: float, steps: int) -> tuple[float, ...]:
+    """Numbers that grow by 2^(1/4): where n doubles, n SNR^2 takes the same values two places further."""
+    return tuple(float(f"{low * 2 ** (k / 4):.5g}") for k in range(steps))
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Everything the experiment depends on; tuples are the axes of the sweep."""
+
+    model: tuple[str, ...] = ("transformer", "pooling")
+    d: tuple[int, ...] = (1200,)  # dimension of a token
+    n: tuple[int, ...] = (4, 8, 16)  # training samples
+    snr: tuple[float, ...] = lattice(0.29730, 10)  # |mu|, in units of the length of a noise token
+    seed: tuple[int, ...] = tuple(range(10))
+    tokens: int = 16  # L
+    h: int = 4  # width of queries and keys
+    sigma_0: float = 0.01  # standard deviation of the initial queries and keys
+    sigma_v: float = 0.001  # standard deviation of the initial value vector
+    rate: float = 0.6  # step size in units of n L, the time that memorising takes
+    steps: int = 400
+    points: int = 64  # fresh samples of either label
+
+    @classmethod
+    def book(cls) -> "Setting":
+        """Three sample sizes, ten signal strengths."""
+        return cls()
+
+    @classmethod
+    def dimensions(cls) -> "Setting":
+        """One sample size in dimensions from 300 to 19200."""
+        return cls(d=(300, 2400, 19200), n=(8,), snr=lattice(0.35355, 8))
+
+    @classmethod
+    def many_tokens(cls) -> "Setting":
+        """Twice the tokens, in few dimensions, on the benign side of the transformer: where pooling must fail."""
+        return cls(d=(640,), n=(16,), snr=(math.sqrt(0.5),), tokens=32)
+
+    @classmethod
+    def sides(cls) -> "Setting":
+        """One sample size, a signal on either side of the boundary."""
+        return cls(n=(16,), snr=(0.35355, 0.70711))
+
+    @classmethod
+    def paper(cls) -> "Setting":
+        """Sample sizes from 4 to 64: what one core does in some minutes."""
+        return cls(n=(4, 6, 8, 12, 16, 24, 32, 48, 64), snr=lattice(0.14865, 14))
+
+
+def problem(setting: Setting, d: int, n: int, device: str = "cpu") -> SpanTraining:
+    """The training problems of all (seed, snr), in that order of ensemble axes; no d-dimensional array is kept."""
+    snr = torch.tensor(setting.snr, dtype=torch.float64)
+    start = (setting.sigma_0, setting.sigma_v)
+    gram = draw_atoms(n * (setting.tokens - 1), setting.h, d, snr, *start, setting.seed)
+    y, observed = flipped_labels(n, 0.0, 0)
+    network = SpanTraining(gram, observed, y, setting.tokens, d**-0.5)
+    return network.to(devices.device(device)).to(torch.float32)
+
+
+def pooling(network: SpanTraining) -> tuple[PooledTraining, torch.Tensor]:
+    """The rival on the same data, in n coordinates, and what each token shows to each coordinate, (*E, M, n)."""
+    n, tokens = len(network.y), network.tokens
+    plus = (network.y > 0).to(network.gram)
+    own = torch.eye(n).to(plus).repeat_interleave(tokens - 1, dim=1)
+    mean = torch.cat([plus[:, None], 1 - plus[:, None], own], 1) / tokens  # (n, M)
+    side = network.gram[..., : network.span, : network.span] @ mean.T
+    pattern = torch.zeros(2, tokens, 2).to(plus)
+    pattern[0, 0, 0] = pattern[1, 0, 1] = 1
+    return PooledTraining(mean @ side, side[..., :2, :], network.observed, pattern, network.sigma_xi), side
+
+
+def rule(setting: Setting, n: int) -> GradientDescent:
+    """A step size in which memorising a sample takes the same number of steps at every n and L."""
+    return GradientDescent(setting.rate * n * setting.tokens)
+
+
+def quantities(network: SpanTraining, points: int) -> list[Quantity]:
+    """What the lecture follows: losses and error, who attends to the signal, and what the value vector has learned."""
+    standard = rng.normal((points, network.tokens - 1, network.width), 0, "test tokens")
+
+    def outputs(params):
+        return network.test(params, standard)[1]
+
+    def value(params):
+        return network.seen(params)[..., -1]
+
+    def train(params, query):
+        return network.attention(params)[..., query, 0].mean((-2, -1))
+
+    def fresh(params, query):
+        return network.test(params, standard)[0][..., query, 0].mean((-3, -2, -1))
+
+    signal, noise = slice(0, 1), slice(1, None)
+    on = "attention on the signal,"
+    return [
+        *shared(network, outputs, value, network),
+        Quantity("signal_train", lambda p: train(p, signal), (), f"{on} training signals", "fraction"),
+        Quantity("noise_train", lambda p: train(p, noise), (), f"{on} training noise", "fraction"),
+        Quantity("signal_fresh", lambda p: fresh(p, signal), (), f"{on} fresh signals", "fraction"),
+        Quantity("noise_fresh", lambda p: fresh(p, noise), (), f"{on} fresh noise", "fraction"),
+    ]
+
+
+def pooled_quantities(rival: PooledTraining, side: torch.Tensor, network: SpanTraining, points: int) -> list[Quantity]:
+    """The same of the rival, whose attention is 1/L by definition."""
+    standard = measures.even_normal(8 * points, 1)
+
+    def outputs(params):
+        return torch.stack(rival.test_outputs(params, standard), -2)
+
+    def value(params):
+        return torch.einsum("...mn,...n->...m", side, params["head"])
+
+    def uniform(params):
+        return torch.full_like(params["head"][..., 0], 1 / network.tokens)
+
+    names = ("signal_train", "noise_train", "signal_fresh", "noise_fresh")
+    return [*shared(rival, outputs, value, network), *(Quantity(name, uniform) for name in names)]
+
+
+def shared(model, outputs, value, network: SpanTraining) -> list[Quantity]:
+    """Losses, error and values: `outputs` on fresh samples of either label, `value` of every different token."""
+    label = torch.tensor([1.0, -1.0])[:, None].to(network.gram)
+
+    def margin(params):
+        return label * outputs(params)
+
+    def gamma(params):
+        return (value(params)[..., 0] - value(params)[..., 1]) / 2
+
+    def rho(params):
+        return (network.y[:, None] * value(params)[..., 2:].unflatten(-1, (-1, network.tokens - 1))).mean((-2, -1))
+
+    return [
+        Quantity("test_loss", lambda p: model.loss(margin(p), torch.ones_like(label)).mean((-2, -1)), (),
+                 "test loss", "nats"),
+        Quantity("test_error", lambda p: (margin(p) <= 0).to(label).mean((-2, -1)), (), "test error", "fraction"),
+        Quantity("train_loss", model.train_loss, (), "training loss", "nats"),
+        Quantity("gamma", gamma, (), "value of the signal ⟨v,μ⟩"),
+        Quantity("rho", rho, (), "value of the noise ⟨v,ξ⟩"),
+    ]
+
+
+def coordinates(setting: Setting) -> dict[str, tuple]:
+    """The axes with their names and units."""
+    labels = {"model": "model", "d": "token dimension d", "n": "samples n", "seed": "seed", "snr": "SNR = |μ|/(σ_ξ√d)"}
+    return {name: (name, list(getattr(setting, name)), {"long_name": label, "units": "1"})
+            for name, label in labels.items()}
+
+
+def race(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Everything of `quantities` step by step, for the transformer at the first d and n; (step, seed, snr)."""
+    n = setting.n[0]
+    network = problem(setting, setting.d[0], n, device)
+    watched = quantities(network, setting.points)
+    history = fit(network, rule(setting, n), setting.steps, watched, ("seed", "snr")).history
+    return history.assign_coords({name: coordinates(setting)[name] for name in ("seed", "snr")})
+
+
+def maps(setting: Setting, device: str = "cpu") -> xr.DataArray:
+    """Who looks at whom on fresh data, averaged over samples and seeds: dimensions (snr, query, key)."""
+    n = setting.n[0]
+    network = problem(setting, setting.d[0], n, device)
+    params = fit(network, rule(setting, n), setting.steps).params
+    standard = rng.normal((setting.points, network.tokens - 1, network.width), 0, "test tokens")
+    mean = network.test(params, standard)[0].mean((0, 2, 3)).cpu().numpy()
+    tokens = list(range(1, setting.tokens + 1))
+    return xr.DataArray(
+        mean, dims=("snr", "query", "key"), attrs={"long_name": "attention", "units": "fraction"},
+        coords={"snr": coordinates(setting)["snr"],
+                "query": ("query", tokens, {"long_name": "token that asks", "units": "1"}),
+                "key": ("key", tokens, {"long_name": "token looked at", "units": "1"})},
+    )
+
+
+def check(setting: Setting) -> None:
+    """Refuse cells that the model does not have, before any other cell is computed."""
+    among("model", setting.model, ("transformer", "pooling"))
+    for d, n in product(setting.d, setting.n):
+        for snr in setting.snr:
+            TwoSignals(n, d, snr, setting.tokens)
+        need = n * (setting.tokens - 1) + 2 * setting.h + 3
+        if d < need:
+            raise ValueError(f"d must be at least {need} for n = {n} samples of {setting.tokens} tokens; got d = {d}")
+
+
+def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
+    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
+    devices.device(device)
+    check(setting)
+    atoms = max(setting.n) * (setting.tokens - 1) + 2 * setting.h + 3
+    cell_bytes = 24 * atoms**2 + 64 * setting.points * setting.tokens * max(setting.tokens, 2 * setting.h)
+    return sweep(measure, setting, device=device, split=("n", "d", "seed"), cell_bytes=cell_bytes, **how)
+
+
+def stored(dataset: xr.Dataset) -> xr.Dataset:
+    """What the package keeps: everything, in single precision."""
+    return dataset.astype("float32", keep_attrs=True)
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Train every cell to the end; dimensions (model, d, n, seed, snr)."""
+    blocks = []
+    for d, n in product(setting.d, setting.n):
+        network = problem(setting, d, n, device)
+        watched = quantities(network, setting.points)
+        for model in setting.model:
+            if model == "transformer":
+                own, trained = watched, network
+            else:
+                trained, side = pooling(network)
+                own = pooled_quantities(trained, side, network, setting.points)
+            params = fit(trained, rule(setting, n), setting.steps).params
+            blocks.append({q.name: q.of(params).cpu() for q in own})
+    dims = ("d", "n", "model", "seed", "snr")
+    shape = [len(getattr(setting, name)) for name in dims]
+    columns = {}
+    for q in watched:
+        values = torch.stack([block[q.name] for block in blocks]).reshape(shape).numpy()
+        columns[q.name] = (dims, values, {"long_name": q.long_name, "units": q.units})
+    return xr.Dataset(columns, coordinates(setting)).transpose("model", ...)

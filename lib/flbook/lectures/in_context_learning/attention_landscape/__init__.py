@@ -1,0 +1,236 @@
+r"""The landscape below an attention layer: rungs, the slope between them, and how the flow leaves a saddle.
+
+Claims (Kim and Suzuki 2024, sections 2, 3 and 5.3, appendix C.4), for a teacher whose k features have the covariance
+I/k: features that miss j of them have a loss of j/(2k) at least; between two such rungs the loss always falls towards a
+rotated teacher; on a rung the Hessian has a negative eigenvalue, at whose rate the flow leaves.
+
+The inputs come in pairs :math:`(x_A, \pm x_B)` and the teacher sees :math:`x_A` only. So neurons that see
+:math:`x_B` only are orthogonal to the teacher exactly, and saddles on every rung can be written down.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor
+
+from flbook import devices, rng
+from flbook.dynamics import mean_field
+from flbook.dynamics.mean_field import Particles, Population
+from flbook.dynamics.modified_flow import descend
+from flbook.lectures.in_context_learning.attention_landscape import landscape as theory
+from flbook.runs import settings
+from flbook.runs.sweep import sweep
+
+VERSION = 1
+
+STARTS = ("dead", "saddle")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Everything the experiment depends on; tuples are the axes of the sweep."""
+
+    start: tuple[str, ...] = STARTS  # random neurons whose last features are exactly 0; or a rung's saddle, nudged
+    missing: tuple[int, ...] = (0, 1, 2, 3, 4)  # j, features that are missing at the start
+    seed: tuple[int, ...] = tuple(range(10))
+    m: int = 48  # neurons
+    k: int = 5  # features
+    d: int = 20  # inputs, the teacher sees half of them
+    pairs: int = 150  # pairs of points: the law of x is uniform over 2 * pairs points
+    teacher: int = 20  # its neurons
+    nudge: float = 1e-3  # size of the normal numbers that are added to every parameter of a saddle
+    lr: float = 0.125
+    steps: int = 300
+    every: int = 3  # steps between two records
+
+    @classmethod
+    def book(cls) -> "Setting":
+        """48 neurons, seconds on one core."""
+        return cls()
+
+    @classmethod
+    def paper(cls) -> "Setting":
+        """The paper's 500 neurons and 1000 points, and a teacher of 100; what one core does in minutes."""
+        return cls(m=500, pairs=500, teacher=100, lr=0.06, every=10)
+
+    def thinned(self, **fields) -> "Setting":
+        """The same setting with some fields changed."""
+        return replace(self, **fields)
+
+
+def truth(setting: Setting) -> tuple[Particles, Population]:
+    """The teachers of all seeds, white, and the points with their true features; float64."""
+    half = setting.d // 2
+    seen, rest = (rng.normal((setting.pairs, half), setting.seed, f"inputs {part}") for part in "AB")
+    x = torch.cat([torch.cat([seen, rest], -1), torch.cat([seen, -rest], -1)], -2)
+    blind = mean_field.draw(setting.teacher, setting.k, half, setting.seed, "teacher", 4.0)
+    teacher = Particles(blind.a, torch.nn.functional.pad(blind.w, (0, half))).whitened(x)
+    return teacher, Population(x, teacher.features(x))
+
+
+def saddle(setting: Setting, missing: int, teacher: Particles) -> Particles:
+    """Neurons on the rung `missing`: all but the last features are the teacher's, the last are orthogonal to it."""
+    kept, half = setting.k - missing, setting.d // 2
+    alive = torch.arange(setting.k) < kept
+    useless = mean_field.draw(setting.m - setting.teacher, max(missing, 1), half, setting.seed, "useless", 2.0)
+    a = torch.nn.functional.pad(useless.a[..., :missing], (kept, 0))
+    w = torch.nn.functional.pad(useless.w, (half, 0))
+    return Particles(torch.cat([teacher.a * alive, a], -2), torch.cat([teacher.w, w], -2))
+
+
+def start(setting: Setting, name: str, missing: int, teacher: Particles) -> Particles:
+    """Where a flow begins."""
+    if name == "dead":
+        random = mean_field.draw(setting.m, setting.k, setting.d, setting.seed, "student", 2.0)
+        return random._replace(a=random.a * (torch.arange(setting.k) < setting.k - missing))
+    exact = saddle(setting, missing, teacher)
+    return exact.moved(noise(setting), setting.nudge)
+
+
+def noise(setting: Setting) -> Particles:
+    """Independent standard normal numbers, one for every parameter."""
+    return Particles(*(rng.normal((setting.m, size), setting.seed, f"nudge {size}") for size in (setting.k, setting.d)))
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Loss and steepness |SG|_* |Sigma_{f mu}| along the static dynamics; (start, missing, seed, time)."""
+    check(setting)
+    teacher, population = truth(setting)
+    place = devices.device(device)
+    fast = Population(*(part.to(place, torch.float32) for part in population))
+    losses, steepness = [], []
+    for name in setting.start:
+        for missing in setting.missing:
+            seen: list[tuple[np.ndarray, np.ndarray]] = []
+            particles = Particles(*(part.to(place, torch.float32) for part in start(setting, name, missing, teacher)))
+            descend(particles, fast, setting.lr, setting.steps + 1, watch=_watcher(setting, population, seen))
+            for column, values in zip((losses, steepness), zip(*seen, strict=True), strict=True):
+                column.append(np.stack(values, -1))
+    dims = ("start", "missing", "seed", "time")
+    time = setting.lr * setting.every * np.arange(losses[0].shape[-1])
+    columns = {"loss": (losses, "loss L"), "steepness": (steepness, "steepness |SG|⁎ |Σ|")}
+    shape = (len(setting.start), len(setting.missing), *losses[0].shape)
+    return xr.Dataset(
+        {name: (dims, np.reshape(values, shape), {"long_name": text, "units": "1"})
+         for name, (values, text) in columns.items()},
+        coords={**coordinates(setting, dims[:3]), "time": ("time", time, {"long_name": "time t", "units": "1"})},
+    )
+
+
+def _watcher(setting: Setting, population: Population, seen: list):
+    def watch(t: int, particles: Particles) -> None:
+        if t % setting.every == 0:
+            fit = mean_field.regress(h := particles.features(population.x.to(particles.a)).double().cpu(), population.f)
+            cross = mean_field.second_moment(population.f, h).numpy()
+            S, G = fit.unexplained.numpy(), fit.gain.numpy()
+            size = np.linalg.norm(cross, 2, axis=(-2, -1))
+            seen.append((np.trace(S, axis1=-2, axis2=-1) / 2, -theory.steepest_slope(S, G) * size))
+
+    return watch
+
+
+def escape_rate(setting: Setting, missing: int, particles: Particles, population: Population) -> Tensor:
+    r"""|least eigenvalue| of the Hessian at a saddle of rung j, in closed form; shape (seed,).
+
+    Only the last j features can gain, by what their neurons' moves add along :math:`\zeta`. The second variation is
+    :math:`-\sum_p c_p^\top\Sigma_{BB}^{-1}c_p` with :math:`c_{lp} = E\,\delta h_l\,\zeta_p`, linear in the velocity.
+    """
+    x, f = population
+    kept, m = setting.k - missing, setting.m
+    neurons, h = particles.neurons(x), particles.features(x)[..., kept:]
+    zeta, half = f[..., kept:], mean_field.root(mean_field.second_moment(h, h), -0.5)
+    on_a = torch.einsum("snm,snp->spm", neurons, zeta) / x.shape[-2]
+    on_w = torch.einsum("snm,snp,snd->spmd", 0.25 - neurons.square(), zeta, x) / x.shape[-2]
+    a = torch.einsum("skl,sml->skm", half, particles.a[..., kept:])
+    gram = torch.einsum("slm,spmd,som,sqmd->slpoq", a, on_w, a, on_w) / m
+    gram = gram + torch.einsum("slk,sko,spm,sqm->slpoq", half, half, on_a, on_a) / m
+    return torch.linalg.eigvalsh(gram.flatten(3).flatten(1, 2))[..., -1]
+
+
+def escape(setting: Setting, nudge: float = 1e-6, growth: float = 0.1) -> xr.Dataset:
+    """How fast the flow leaves a rung: fitted, and the eigenvalue; (missing, seed). Missing 0 has no way down.
+
+    The step size is growth/rate, and the fit allows for it: a step multiplies the distance by 1 + lr rate.
+    """
+    teacher, population = truth(setting)
+    rows = []
+    for missing in setting.missing:
+        exact = saddle(setting, missing, teacher)
+        rate = escape_rate(setting, missing, exact, population)
+        _, loss = descend(exact.moved(noise(setting), nudge), population, growth / rate, setting.steps)
+        fitted = [fitted_rate(missing / (2 * setting.k) - one.numpy(), growth) for one in loss]
+        rows.append((rate.numpy(), rate.numpy() * np.array(fitted)))
+    dims = ("missing", "seed")
+    names = {"eigenvalue": "|least eigenvalue| of the Hessian", "fitted": "fitted escape rate"}
+    return xr.Dataset({name: (dims, np.stack(values), {"long_name": text, "units": "1/time"})
+                       for (name, text), values in zip(names.items(), zip(*rows, strict=True), strict=True)},
+                      coords=coordinates(setting, dims))
+
+
+def fitted_rate(drop: np.ndarray, growth: float, window: tuple[float, float] = (1e-7, 1e-4)) -> float:
+    """Growth of the distance a step, over `growth`, from the loss gained, which is its square."""
+    inside = np.flatnonzero((drop > window[0]) & (drop < window[1]))
+    if inside.size < 3:
+        raise ValueError(f"the gain is between {window[0]} and {window[1]} at {inside.size} steps only: more steps")
+    inside = inside[inside < (np.argmax(drop > window[1]) or drop.size)]
+    return np.expm1(np.polyfit(inside, np.log(drop[inside]), 1)[0] / 2) / growth
+
+
+def finite_prompt(setting: Setting, lengths: tuple[int, ...], prompts: int = 400) -> xr.Dataset:
+    """Attention that reads n examples instead of the population, at random features; (n, seed).
+
+    excess: mean over prompts of L^n - L; exact: its closed form; spread: standard deviation over prompts of the loss at
+    one prompt (all queries, all tasks); deviation: mean spectral norm of the error of E f h^T.
+    """
+    teacher, population = truth(setting)
+    h, f = start(setting, "dead", 0, teacher).features(population.x), population.f
+    sigma, cross = mean_field.second_moment(h, h), mean_field.second_moment(f, h)
+    gamma = torch.linalg.inv(sigma)
+    level = (f - torch.einsum("sqk,skl,snl->snq", cross, gamma, h)).square().sum(-1).mean(-1) / 2
+    exact = theory.prompt_excess(f.numpy(), h.numpy(), gamma.numpy())
+    rows = []
+    for n in lengths:
+        draws = [torch.randint(h.shape[-2], (prompts, n), generator=rng.generator(seed, f"prompts of {n}"))
+                 for seed in setting.seed]
+        seen = torch.stack([torch.einsum("pnq,pnk->pqk", f[s][i], h[s][i]) / n for s, i in enumerate(draws)])
+        miss = (seen - cross[:, None]) @ gamma[:, None]  # output error, as a matrix on h
+        loss = level[:, None] + torch.einsum("spqk,skl,spql->sp", miss, sigma, miss) / 2
+        loss = loss - torch.einsum("spqk,sqk->sp", miss, cross - cross @ gamma @ sigma)
+        size = torch.linalg.matrix_norm(seen - cross[:, None], 2).mean(-1)
+        rows.append([(loss.mean(-1) - level).numpy(), exact / n, loss.std(-1).numpy(), size.numpy()])
+    names = {"excess": "excess loss Lⁿ − L", "exact": "excess loss, closed form",
+             "spread": "spread of the loss over prompts", "deviation": "error of the covariance"}
+    return xr.Dataset({name: (("n", "seed"), np.stack(values), {"long_name": text, "units": "1"})
+                       for (name, text), values in zip(names.items(), zip(*rows, strict=True), strict=True)},
+                      coords={"n": ("n", list(lengths), {"long_name": "examples n", "units": "1"}),
+                              **coordinates(setting, ("seed",))})
+
+
+def coordinates(setting: Setting, names: tuple[str, ...]) -> dict[str, tuple]:
+    """The axes with their names and units."""
+    labels = {"start": "start", "missing": "features missing j", "seed": "seed"}
+    return {name: (name, list(getattr(setting, name)), {"long_name": labels[name], "units": "1"}) for name in names}
+
+
+def check(setting: Setting) -> None:
+    """Refuse what cannot be built, before any work."""
+    settings.among("start", setting.start, STARTS)
+    if not all(0 <= j < setting.k for j in setting.missing):
+        raise ValueError(f"missing must lie between 0 and k - 1 = {setting.k - 1}; got {setting.missing}")
+    if setting.d % 2 or setting.m < setting.teacher + setting.k or setting.teacher < setting.k:
+        raise ValueError(f"d must be even, teacher at least k, and m at least teacher + k; got d={setting.d}, "
+                         f"teacher={setting.teacher}, m={setting.m}, k={setting.k}")
+
+
+def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
+    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
+    check(setting)
+    cell = 16 * setting.m * setting.pairs
+    return sweep(measure, setting, device=device, split=("start", "missing"), cell_bytes=cell, **how)
+
+
+def stored(dataset: xr.Dataset) -> xr.Dataset:
+    """What the package keeps: every run, in single precision."""
+    return dataset.astype("float32", keep_attrs=True)

@@ -1,0 +1,197 @@
+r"""Linear attention on linear regression: one layer is one step, and what several layers add.
+
+Claim (Zhang, Frei and Bartlett 2024; Ahn et al. 2023; Wu et al. 2024): trained by gradients on prompts, one layer of
+linear attention becomes one step of preconditioned gradient descent with the closed form of
+`flbook.theory.attention_risk`; L layers become L such steps on inputs that they move on the way.
+
+Settings: the isotropic problem, and one with a rotated covariance and tasks of the inverse covariance. All risks are
+mean squared errors without a factor 1/2, averaged over the query in closed form.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+import xarray as xr
+
+from flbook import devices, rng
+from flbook.data.prompts import LinearPrompts
+from flbook.data.single_index_prompts import SingleIndexPrompts
+from flbook.dynamics.moments import MomentTraining, draw_moments, readout
+from flbook.models.attention import layers as attention_layers
+from flbook.runs.settings import among
+from flbook.runs.sweep import sweep
+from flbook.shapes import Context
+from flbook.theory import attention_risk as theory
+from flbook.training.fit import fit
+from flbook.training.optimizers import Adam
+
+VERSION = 1
+COVARIANCES = ("isotropic", "rotated")
+PARTS = ("steps", "descent", "all")
+SPREAD = (1.0, 1.0, 0.25, 0.0625, 1.0)  # of the rotated covariance: the squares of the authors' 1, 1, 1/2, 1/4, 1
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Everything the experiment depends on; tuples are the axes of the sweep."""
+
+    covariance: tuple[str, ...] = ("rotated",)
+    parts: tuple[str, ...] = ("descent",)  # "steps": preconditioners alone; "descent": the inputs move, too; or "all"
+    layers: tuple[int, ...] = (1, 2)
+    seed: tuple[int, ...] = tuple(range(10))
+    n: int = 20  # examples of a prompt
+    d: int = 5
+    batch: int = 32  # prompts a step
+    steps: int = 400
+    lr: float = 0.1  # of Adam, divided by L, falling to zero along half a cosine
+    clip: float = 10.0  # longest gradient
+    test: int = 20_000  # prompts that the risk is measured on
+
+    @classmethod
+    def book(cls) -> "Setting":
+        """One layer and two on the rotated problem, four hundred small batches."""
+        return cls()
+
+    @classmethod
+    def paper(cls) -> "Setting":
+        """Up to four layers on both problems, more and larger batches."""
+        return cls(covariance=COVARIANCES, parts=("steps", "descent"), layers=(1, 2, 3, 4), batch=100, steps=1000,
+                   lr=0.06)
+
+    def thinned(self, **change) -> "Setting":
+        """The same setting with some fields changed."""
+        return replace(self, **change)
+
+
+def covariance_of(kind: str, d: int) -> np.ndarray:
+    """The covariance of the inputs: the identity, or the authors' eigenvalues along a random rotation."""
+    if kind == "isotropic":
+        return np.eye(d)
+    turn = np.linalg.qr(rng.normal((d, d), 0, "rotation").numpy())[0]
+    matrix = (turn * np.resize(SPREAD, d)) @ turn.T
+    return (matrix + matrix.T) / 2
+
+
+def prompts_of(setting: Setting, kind: str) -> LinearPrompts:
+    """The prompts: tasks have the inverse covariance, so that the labels have the same variance in any direction."""
+    matrix = covariance_of(kind, setting.d)
+    inverse = np.linalg.inv(matrix)
+    return LinearPrompts(n=setting.n, d=setting.d, covariance=matrix, task_covariance=(inverse + inverse.T) / 2)
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Train every (covariance, parts, layers) with all seeds at once; its risk and that of its rivals."""
+    rows, rivals = [], []
+    for kind in setting.covariance:
+        prompts, matrix = prompts_of(setting, kind), covariance_of(kind, setting.d)
+        test = draw_moments(prompts, setting.test, 0, step=-1)
+        rivals.append([_rivals(depth, test.moments, matrix) for depth in setting.layers])
+        for parts in setting.parts:
+            for depth in setting.layers:
+                problem = MomentTraining(prompts, depth, setting.batch, setting.seed, parts=parts, clip=setting.clip)
+                rule = Adam(setting.lr / depth, (0.9, 0.99), horizon=setting.steps)
+                params = fit(problem, rule, setting.steps).params
+                rows.append(problem.test_risk(params, test).numpy())
+    shape = (len(setting.covariance), len(setting.parts), len(setting.layers), len(setting.seed))
+    plain, white, bent = np.array(rivals).transpose(2, 0, 1)
+    trained = np.array(rows).reshape(shape)
+    text = {"risk": ("risk of trained layers", trained, ("covariance", "parts", "layers", "seed")),
+            "descent": ("best use of L gradients", plain, ("covariance", "layers")),
+            "preconditioned": ("best use of L preconditioned gradients", white, ("covariance", "layers")),
+            "bent": ("best layers that move the inputs", bent, ("covariance", "layers"))}
+    return xr.Dataset({name: (dims, values, {"long_name": label, "units": "1"})
+                       for name, (label, values, dims) in text.items()}, _coordinates(setting))
+
+
+def _coordinates(setting: Setting) -> dict[str, tuple]:
+    labels = {"covariance": "covariance of the inputs", "parts": "trained parts", "layers": "layers L", "seed": "seed"}
+    return {name: (name, list(getattr(setting, name)), {"long_name": label, "units": "1"})
+            for name, label in labels.items()}
+
+
+def _rivals(depth: int, moments: torch.Tensor, matrix: np.ndarray) -> tuple[float, float, float]:
+    """What L gradients, L preconditioned ones, and L layers can do at best on prompts of these moments."""
+    s = moments[:-1, :-1].permute(2, 0, 1).numpy()
+    inverse = np.linalg.inv(matrix)
+    plain = theory.descent_risk(depth, s, matrix, inverse)
+    white = theory.descent_risk(depth, s @ inverse, matrix, inverse)
+    values = np.linalg.eigvals(s @ inverse).real
+    return plain, white, theory.layered_risk(*theory.layered_optimum(depth, values), values)
+
+
+def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
+    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
+    devices.device(device)
+    among("covariance", setting.covariance, COVARIANCES)
+    among("parts", setting.parts, PARTS)
+    if min(setting.layers) < 1:
+        raise ValueError(f"layers must be at least 1; got {min(setting.layers)}")
+    return sweep(measure, setting, device=device, split=("covariance", "parts", "layers"), cell_bytes=1e8, **how)
+
+
+def lengths(trained_at: tuple[int, ...], shown: tuple[int, ...], covariance: np.ndarray, prompts: int = 4000,
+            seed: tuple[int, ...] = tuple(range(10))) -> xr.Dataset:
+    """Risk of the best matrix for one length on prompts of another, measured on drawn moments, and in closed form."""
+    d = len(covariance)
+    gammas = [theory.attention_optimum(n, covariance) for n in trained_at]
+    stack = torch.from_numpy(np.stack(gammas))[:, None, None]  # trained_at, seed, one layer
+    p, q = attention_layers(stack)
+    measured = []
+    for n in shown:
+        drawn = draw_moments(LinearPrompts(n=n, d=d, covariance=covariance), prompts, seed)
+        off = readout(p, q, drawn.moments) - drawn.task
+        measured.append(torch.einsum("tsdb,de,tseb->ts", off, torch.from_numpy(covariance), off) / prompts)
+    exact = [[theory.attention_risk(gamma, n, covariance) for n in shown] for gamma in gammas]
+    axes = {"trained_at": ("trained at n", trained_at), "n": ("examples of a prompt n", shown), "seed": ("seed", seed)}
+    return xr.Dataset(
+        {"risk": (("n", "trained_at", "seed"), torch.stack(measured).numpy(), {"long_name": "risk", "units": "1"}),
+         "exact": (("trained_at", "n"), exact, {"long_name": "risk, closed form", "units": "1"})},
+        {name: (name, list(values), {"long_name": label, "units": "1"}) for name, (label, values) in axes.items()})
+
+
+def against_ridge(n: tuple[int, ...], snr: tuple[float, ...], covariance: np.ndarray, draws: int = 2000) -> xr.Dataset:
+    r"""Risks of the best attention and of Bayes' ridge regression over n and :math:`\mathrm{tr}\Lambda/\sigma_y^2`."""
+    rows = []
+    for ratio in snr:
+        noise = float(np.sqrt(np.trace(covariance) / ratio))
+        gammas = [theory.attention_optimum(one, covariance, noise) for one in n]
+        attention = [theory.attention_risk(gamma, one, covariance, noise) for gamma, one in zip(gammas, n, strict=True)]
+        rows.append([attention, [theory.ridge_risk(one, covariance, noise, draws).mean() for one in n]])
+    attention, ridge = np.array(rows).transpose(1, 0, 2)
+    axes = {"snr": ("signal-to-noise ratio", snr), "n": ("examples of a prompt n", n)}
+    return xr.Dataset(
+        {"attention": (("snr", "n"), attention, {"long_name": "risk of attention", "units": "1"}),
+         "ridge": (("snr", "n"), ridge, {"long_name": "risk of ridge regression", "units": "1"})},
+        {name: (name, list(values), {"long_name": label, "units": "1"}) for name, (label, values) in axes.items()})
+
+
+def even_link(n: int = 40, d: int = 4, train: int = 3000, test: int = 4000, seed: tuple[int, ...] = tuple(range(12)),
+              ) -> xr.Dataset:
+    r"""Labels :math:`h_2(\langle\beta, x\rangle)`: the best attention on raw inputs and on their products x_j x_k.
+
+    Both are least squares in the entries of Gamma on `train` prompts, the exact minimiser of the pretraining loss.
+    """
+    data, risks = SingleIndexPrompts(n=n, d=d, r=d, link=(0.0, 0.0, 1.0)), {"inputs": [], "products": []}
+    for one in seed:
+        before, after = data.draw(train, one, step=0), data.draw(test, one, step=1)
+        for name, features in (("inputs", lambda x: x), ("products", products)):
+            rows, fresh = (_bilinear(batch, features) for batch in (before, after))
+            gamma = torch.linalg.lstsq(rows, before.target[:, 0, None]).solution[:, 0]
+            risks[name].append(float((fresh @ gamma - after.target[:, 0]).square().mean()))
+    labels = {"inputs": "risk of attention on inputs", "products": "risk of attention on their products"}
+    columns = {name: ("seed", values, {"long_name": labels[name], "units": "1"}) for name, values in risks.items()}
+    return xr.Dataset(columns, {"seed": ("seed", list(seed), {"long_name": "seed", "units": "1"})})
+
+
+def products(x: torch.Tensor) -> torch.Tensor:
+    """The features x_j x_k, j <= k, less their means: second Hermite polynomials up to a factor."""
+    rows, columns = torch.triu_indices(x.shape[-1], x.shape[-1])
+    return x[..., rows] * x[..., columns] - (rows == columns).to(x)
+
+
+def _bilinear(batch, features) -> torch.Tensor:
+    """The numbers that Gamma is multiplied with, one row a prompt: mean label-weighted feature times the query's."""
+    context: Context = batch.context
+    pull = torch.einsum("bn,bnk->bk", context.y, features(context.x)) / context.y.shape[-1]
+    return torch.einsum("bk,bl->bkl", pull, features(batch.query)[:, 0]).flatten(1)

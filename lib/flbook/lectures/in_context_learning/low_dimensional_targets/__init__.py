@@ -1,0 +1,238 @@
+r"""Low-dimensional targets in context: one gradient step finds the subspace, ridge regression for Gamma does the rest.
+
+Claims (Oko et al. 2024): pretraining on prompts :math:`y = \sigma_*(\langle x, \beta\rangle)` with beta in an
+r-dimensional subspace S moves the neurons of linear attention into S by one step on W; after a ridge regression for
+Gamma the examples needed in a prompt depend on r and not on d, while whoever sees the prompt alone needs
+:math:`d^{\Theta(1)}`.
+
+The target here is the link :math:`h_2`. Stage one is the step on T_1 prompts, or its exact expectation (``t_1 = 0``);
+stage two is exact ridge regression on T_2 prompts in the T_2 x T_2 kernel. The risk of what comes out is a sum over
+moments, exact over tasks, contexts and label noise.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+import xarray as xr
+
+from flbook import devices, rng
+from flbook.data.single_index_prompts import SingleIndexPrompts
+from flbook.dynamics import attention_pretraining as pretraining
+from flbook.dynamics.attention_pretraining import Example
+from flbook.estimators.in_context import KernelRidge
+from flbook.lectures.in_context_learning.low_dimensional_targets import alignment as theory
+from flbook.models import kernels
+from flbook.models.relu_layer import ReLULayer
+from flbook.runs.settings import among
+from flbook.runs.sweep import sweep
+from flbook.shapes import Context
+
+VERSION = 1
+BATCH = 50  # prompts held at once: what they need then stays in the cache of a core
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Everything the experiment depends on; tuples are the axes of the sweep."""
+
+    d: tuple[int, ...] = (32,)  # dimension of an input
+    r: tuple[int, ...] = (2,)  # dimension of the subspace
+    model: tuple[str, ...] = ("one step", "oracle", "frozen")
+    lam: tuple[float, ...] = (1e-3, 1.0)  # ridge of stage two, in units of the features' mean square
+    context: tuple[int, ...] = (16, 32, 64, 128, 256, 512)  # examples n* of a test prompt
+    seed: tuple[int, ...] = tuple(range(10))
+    m: int = 64  # neurons
+    t_1: int = 0  # prompts of stage one at d = 16, (d/16)^3 times as many at d; 0 is the exact expectation of the step
+    n_1: int = 512  # examples of each
+    t_2: int = 1000  # prompts of stage two
+    n_2: int = 128  # examples of each
+    spread: float = 1.0  # biases of stage two are uniform on [-spread, spread]
+    noise: float = 0.0  # tau, of the labels
+    points: int = 16384  # inputs over which E[y^2 phi phi^T] is averaged
+
+    @classmethod
+    def book(cls) -> "Setting":
+        """The network, with its subspace known and never moved, at d = 32."""
+        return cls()
+
+    @classmethod
+    def dimensions(cls) -> "Setting":
+        """The talk's first panel: r fixed, d grows."""
+        return cls(d=(16, 32, 64), model=("one step",), lam=(1e-3,), m=96)
+
+    @classmethod
+    def paper(cls) -> "Setting":
+        """Both stages on drawn prompts."""
+        return cls(d=(8, 16, 32), model=("one step",), lam=(1e-3,), m=96, t_1=8000, t_2=3000, n_2=256)
+
+    def thinned(self, **fields) -> "Setting":
+        """The same setting with some fields changed."""
+        return replace(self, **fields)
+
+
+def prompts_of_stage_one(setting: Setting, d: int) -> int:
+    """T_1, which grows like d^3, as the theorem asks for the link h_2."""
+    return round(setting.t_1 * (d / 16) ** 3)
+
+
+def data(setting: Setting, d: int, r: int, n: int) -> SingleIndexPrompts:
+    """The prompts of one cell, of n examples."""
+    return SingleIndexPrompts(n=n, d=d, r=r, noise=setting.noise)
+
+
+def examples(prompts: SingleIndexPrompts, count: int, seed: int, first: int, device="cpu") -> Iterator[Example]:
+    """So many prompts in single precision, batch by batch, from step `first` of the stream on."""
+    for step in range(-(-count // BATCH)):
+        size = min(BATCH, count - step * BATCH)
+        batch = prompts.draw(size, seed, first + step, device, torch.float32)
+        yield Example(batch.context, batch.query[..., 0, :], batch.observed[..., 0])
+
+
+def stage_one(setting: Setting, d: int, r: int, seed: int, device="cpu") -> ReLULayer:
+    """The layer after one step on W, scaled to mean squared length 1, and its biases of stage two."""
+    start = ReLULayer.draw(setting.m, d, seed, dtype=torch.float32 if setting.t_1 else torch.float64)
+    if setting.t_1:
+        start = ReLULayer(start.w.to(device), start.b.to(device))
+        stream = examples(data(setting, d, r, setting.n_1), prompts_of_stage_one(setting, d), seed, 0, device)
+        pull = pretraining.first_pull(start, stream)
+    else:
+        pull = torch.from_numpy(theory.quadratic_pull(start.w.numpy(), r))
+    return start.pointed(pull).biased(setting.spread, seed)
+
+
+def progress(setting: Setting, batches: int = 16, device: str = "cpu") -> xr.DataArray:
+    """Share of the squared weights in S as prompts of stage one come in, for the first d and r; (prompts, seed)."""
+    check(setting)
+    d, r = setting.d[0], setting.r[0]
+    size = prompts_of_stage_one(setting, d) // batches
+    where, columns = devices.device(device), []
+    for seed in setting.seed:
+        start = ReLULayer.draw(setting.m, d, seed, dtype=torch.float32)
+        start = ReLULayer(start.w.to(where), start.b.to(where))
+        prompts = data(setting, d, r, setting.n_1)
+        parts = [pretraining.first_pull(start, examples(prompts, size, seed, k * -(-size // BATCH), where))
+                 for k in range(batches)]
+        pulls = torch.stack(parts).cumsum(0)
+        columns.append([start.pointed(pull).alignment(r).item() for pull in pulls])
+    count = [size * (k + 1) for k in range(batches)]
+    count = ("prompts", count, {"long_name": "prompts of stage one T₁", "units": "1"})
+    return xr.DataArray(np.array(columns).T, dims=("prompts", "seed"),
+                        coords={"prompts": count, **coordinates(setting, ("seed",))},
+                        attrs={"long_name": "share of the squared weights in S", "units": "1"})
+
+
+def layer(name: str, setting: Setting, d: int, r: int, seed: int, device="cpu") -> ReLULayer:
+    """The layer of one model, in single precision."""
+    frozen = ReLULayer.draw(setting.m, d, seed).biased(setting.spread, seed)
+    if name == "one step":
+        made = stage_one(setting, d, r, seed, device)
+    elif name == "oracle":  # the random directions' parts in S, and nothing else
+        made = frozen.pointed(torch.nn.functional.pad(frozen.w[:, :r], (0, d - r)))
+    else:
+        made = frozen
+    return ReLULayer(made.w.float().to(device), made.b.float().to(device))
+
+
+MODELS = ("one step", "oracle", "frozen")
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Alignment, risk after both stages, and risk in the limit of many prompts; (model, d, r, lam, context, seed)."""
+    check(setting)
+    where = devices.device(device)
+    dims = ("d", "r", "seed", "model")
+    shape = tuple(len(getattr(setting, name)) for name in dims)
+    risk = np.empty((*shape, len(setting.lam), len(setting.context)))
+    limit, aligned = np.empty((*shape, len(setting.context))), np.empty(shape)
+    for i, d in enumerate(setting.d):  # cell by cell, since the prompts of one fill the memory
+        for j, r in enumerate(setting.r):
+            for k, seed in enumerate(setting.seed):
+                layers = [layer(name, setting, d, r, seed, where) for name in setting.model]
+                stream = examples(data(setting, d, r, setting.n_2), setting.t_2, seed, 10_000_000, where)
+                seen = pretraining.summarise(layers, stream)
+                for at, (own, summaries) in enumerate(zip(layers, seen, strict=True)):
+                    risk[i, j, k, at], limit[i, j, k, at] = outcome(setting, own, summaries, d, r, seed)
+                    aligned[i, j, k, at] = own.alignment(r).item()
+    return xr.Dataset({
+        "risk": ((*dims, "lam", "context"), risk, {"long_name": "risk R", "units": "1"}),
+        "limit": ((*dims, "context"), limit, {"long_name": "risk R after endless pretraining", "units": "1"}),
+        "alignment": (dims, aligned, {"long_name": "share of the squared weights in S", "units": "1"}),
+    }, coords=coordinates(setting, (*dims, "lam", "context")))
+
+
+def outcome(setting: Setting, own: ReLULayer, seen, d: int, r: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Exact risks at the context lengths: of stage two at every ridge, and of endless pretraining."""
+    w, b = (part.double().cpu().numpy() for part in (own.w, own.b))
+    x = rng.numpy_generator(seed, f"inputs of the moments, d = {d}").standard_normal((setting.points, d))
+    moments = (theory.task_moment(w, b, r), theory.label_moment(w, b, r, x, setting.noise), theory.feature_moment(w, b))
+    tried = [pretraining.trained(own, seen, lam).gamma.cpu().numpy() for lam in setting.lam]
+    *risks, limit = ([theory.risk(gamma, n, *moments) for n in setting.context]
+                     for gamma in (*tried, theory.best_gamma(setting.n_2, *moments)))
+    return np.array(risks), np.array(limit)
+
+
+def coordinates(setting: Setting, dims: tuple[str, ...]) -> dict:
+    """The axes with their names."""
+    about = {"d": "input dimension d", "r": "dimension of the subspace r", "seed": "seed", "model": "model",
+             "lam": "ridge of stage two λ", "context": "examples in the prompt n*"}
+    return {name: (name, list(getattr(setting, name)), {"long_name": about[name], "units": "1"}) for name in dims}
+
+
+def check(setting: Setting) -> None:
+    """Refuse cells that the model does not have, before any other cell is computed."""
+    among("model", setting.model, MODELS)
+    for d in setting.d:
+        for r in setting.r:
+            data(setting, d, r, min(setting.context))
+    if setting.m < 1 or setting.t_1 < 0 or setting.t_2 < 1 or setting.points < 1:
+        raise ValueError(f"m, t_2 and points must be at least 1 and t_1 at least 0; got m={setting.m}, "
+                         f"t_2={setting.t_2}, points={setting.points}, t_1={setting.t_1}")
+    if not min(setting.lam) > 0:
+        raise ValueError(f"lam must be positive, the ridge of stage two; got {min(setting.lam)}")
+
+
+def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
+    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
+    check(setting)
+    seed_bytes = 24 * BATCH * max(setting.n_1 if setting.t_1 else 1, setting.n_2) * setting.m + 24 * setting.t_2**2
+    cells = len(setting.model) * len(setting.lam) * len(setting.context)
+    return sweep(measure, setting, device=device, split=("seed", "d", "r"), cell_bytes=seed_bytes / cells, **how)
+
+
+def stored(dataset: xr.Dataset) -> xr.Dataset:
+    """What the package keeps: every run, in single precision."""
+    return dataset.squeeze(("model", "lam"), drop=True).astype("float32", keep_attrs=True)
+
+
+# Rivals that see the test prompt alone.
+
+KERNELS: dict[str, kernels.Kernel] = {
+    "Gaussian": kernels.distance(lambda t: torch.exp(-t / 2)),
+    "quadratic": kernels.inner_product(lambda t: (1 + t) ** 2),
+}
+RIDGES = (1e-3, 1e-1, 1.0)
+
+
+def kernel_ridge(context: Context, query: torch.Tensor) -> dict[str, torch.Tensor]:
+    """Predictions of kernel ridge regression by each kernel and ridge."""
+    return {f"{name}, {lam:g}": KernelRidge(kernel, lam)(context, query)
+            for name, kernel in KERNELS.items() for lam in RIDGES}
+
+
+def alone(rival: Callable, setting: Setting, tasks: int = 10, queries: int = 100) -> xr.DataArray:
+    """Risk of a rival on prompts it sees alone, the best of its variants in hindsight; dimensions (context, seed).
+
+    Hindsight looks at the mean over all tasks of all seeds, at each length.
+    """
+    d, r = setting.d[0], setting.r[0]
+    columns = []
+    for n in setting.context:
+        batch = replace(data(setting, d, r, n), queries=queries).draw(tasks * len(setting.seed), 0, n)
+        found = rival(batch.context, batch.query)
+        by_task = [(f - batch.target).square().mean(-1) for f in found.values()]
+        best = min(by_task, key=lambda error: float(error.mean()))
+        columns.append(best.reshape(len(setting.seed), tasks).mean(-1).numpy())
+    return xr.DataArray(np.stack(columns), dims=("context", "seed"), coords=coordinates(setting, ("context", "seed")),
+                        attrs={"long_name": "risk R", "units": "1"})

@@ -1,0 +1,250 @@
+r"""The gate of a Mamba layer as a feature extractor: a direction found in the prompt, behind a link that hides it.
+
+Claims: for labels :math:`h_3(\langle\beta, x\rangle)` the state of an ungated layer, like linear attention, has mean
+zero; a gated one points at beta, at a rate set by the gate's strength :math:`c_1^2/E T^2` times the examples that it
+remembers; for :math:`h_4` a state that holds a matrix does it, read twice. Mechanisms behind Oh, Huang and Suzuki
+(2025), with gates made by hand; no reproduction of their training.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor
+
+from flbook import devices, hermite
+from flbook.data.single_index_prompts import SingleIndexPrompts
+from flbook.estimators import KernelRidge
+from flbook.estimators.online import LeastMeanSquares
+from flbook.lectures.in_context_learning.mamba_features import gates as law
+from flbook.lectures.in_context_learning.mamba_features.gates import mixture, places, silu_gates
+from flbook.lectures.in_context_learning.mamba_features.mamba_block import MambaBlock, average_of_gates, square_reader
+from flbook.models import kernels
+from flbook.models.mamba import Mamba, tokens
+from flbook.runs.settings import among
+from flbook.runs.sweep import sweep
+from flbook.shapes import Context
+from flbook.theory import forgetting as theory
+
+VERSION = 1
+LINK = hermite.he(3)
+SIGMOID = (4.0, -6.0)  # slope w and bias b of the selective gates
+SLOW = (4.0, -2.0)
+EVEN = (-4.0, -4.0)  # for h_4: labels far below zero are written
+RIDGES = (30.0, 1000.0)
+DEGREE = 5  # of the readout
+
+
+def silu_block(gamma: Tensor, channels: int, n: int) -> MambaBlock:
+    """A block with so many SiLU channels, mixed at their best."""
+    return average_of_gates(gamma, *places(channels), mixture(channels).tolist(), n)
+
+
+def softmax_statistic(context: Context, query: Tensor) -> Tensor:
+    r"""What softmax attention with the label in its score collects: :math:`\sum_l y_l e^{y_l}x_l / \sum_l e^{y_l}`."""
+    weight = torch.softmax(context.y, -1) * context.y
+    return torch.einsum("...n,...nd,...qd->...q", weight, context.x, query)
+
+
+PREDICTORS = {
+    "none": lambda eye, n: Mamba.of(eye, float(theory.decay(n))),
+    "sigmoid": lambda eye, n: Mamba.gated(eye, *SIGMOID),
+    "slow": lambda eye, n: Mamba.gated(eye, *SLOW, a=1 / n),
+    "silu 4": lambda eye, n: silu_block(eye, 4, n),
+    "silu 12": lambda eye, n: silu_block(eye, 12, n),
+    "softmax": lambda eye, n: softmax_statistic,
+    "lms": lambda eye, n: LeastMeanSquares(1 / (len(eye) + 2)),
+}
+
+
+def gate_law(name: str, n: int) -> tuple[Callable, float]:
+    """Of a gate with a law: T as a function of the label, and the effective examples."""
+    plain = float(theory.effective_samples(theory.decay(n), n))
+    if name.startswith("silu"):
+        channels = int(name.split()[1])
+        v, gates = mixture(channels), silu_gates(channels)
+        return lambda y: sum(a * gate(y) for a, gate in zip(v, gates, strict=True)), plain
+    if name == "none":
+        return lambda y: y, plain
+    (slope, bias), a = (SIGMOID, 1.0) if name == "sigmoid" else (SLOW, 1 / n)
+    return lambda y: y * law.written(slope * y + bias, a), law.memory(slope, bias, a, n, LINK)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Everything the experiment depends on; tuples are the axes of the sweep."""
+
+    gate: tuple[str, ...] = ("none", "sigmoid", "slow", "silu 4", "silu 12")
+    d: tuple[int, ...] = (32,)
+    n: tuple[int, ...] = (64, 128, 256, 512, 1024)  # examples of a prompt
+    seed: tuple[int, ...] = tuple(range(12))
+    r: int = 4  # dimension of the subspace in which the direction lies
+    prompts: int = 5  # a seed
+
+    def __post_init__(self):
+        among("gate", self.gate, PREDICTORS)
+
+    @classmethod
+    def book(cls) -> "Setting":
+        """Five gates in 32 dimensions."""
+        return cls()
+
+    @classmethod
+    def paper(cls) -> "Setting":
+        """Three dimensions, and prompts of up to 4096 examples; forty seeds."""
+        return cls(d=(16, 32, 64), n=(64, 128, 256, 512, 1024, 2048, 4096), seed=tuple(range(40)), prompts=8)
+
+
+@torch.no_grad()
+def directions(name: str, context: Context) -> Tensor:
+    """The estimate of beta that a predictor holds after the examples: its answers to the unit vectors, (*E, d)."""
+    *ensemble, n, d = context.x.shape
+    eye = torch.eye(d, dtype=context.x.dtype)
+    return PREDICTORS[name](eye, n)(context, eye.expand(*ensemble, d, d))
+
+
+def squared_cosine(found: Tensor, task: Tensor) -> Tensor:
+    """Squared cosines of estimates with directions."""
+    return torch.cosine_similarity(found, task, dim=-1).square()
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Squared cosine with beta, in all dimensions and inside the subspace; dimensions (d, n, gate, seed)."""
+    whole, inside = [], []
+    for d, n in product(setting.d, setting.n):
+        rows = []
+        for seed in setting.seed:  # one seed at a time: the memory of one
+            prompts = SingleIndexPrompts(n=n, d=d, r=setting.r, link=LINK.coefficients).draw(setting.prompts, seed)
+            found = [directions(name, prompts.context) for name in setting.gate]
+            rows.append([(squared_cosine(s, prompts.task).mean(),
+                          squared_cosine(s[..., : setting.r], prompts.task[..., : setting.r]).mean()) for s in found])
+        whole.append([[row[k][0] for row in rows] for k in range(len(setting.gate))])
+        inside.append([[row[k][1] for row in rows] for k in range(len(setting.gate))])
+    axes = {"d": "dimension d", "n": "examples n", "gate": "gate", "seed": "seed"}
+    shape = [len(getattr(setting, axis)) for axis in axes]
+    texts = {"overlap": "squared cosine with β", "inside": "squared cosine with β inside the subspace"}
+    return xr.Dataset(
+        {name: (tuple(axes), np.array(values, float).reshape(shape), {"long_name": texts[name], "units": "1"})
+         for name, values in (("overlap", whole), ("inside", inside))},
+        coords={axis: (axis, list(getattr(setting, axis)), {"long_name": text, "units": "1"})
+                for axis, text in axes.items()},
+    )  # fmt: skip
+
+
+def features(direction: Tensor, query: Tensor) -> Tensor:
+    """Hermite polynomials up to the readout's degree, of the queries along an estimated direction."""
+    along = torch.einsum("...d,...qd->...q", torch.nn.functional.normalize(direction, dim=-1), query)
+    return torch.stack([hermite.polynomial(k, along) for k in range(DEGREE + 1)], -1)
+
+
+def _share(answer: Tensor, target: Tensor) -> Tensor:
+    return (answer - target).square().mean((-2, -1)) / target.square().mean((-2, -1))
+
+
+def risk(seeds: tuple[int, ...], n: tuple[int, ...], d: int = 32, r: int = 4, prompts: int = 4, queries: int = 200,
+         names: tuple[str, ...] = ("silu 4", "none", "softmax", "lms")) -> xr.Dataset:
+    """Squared error at fresh queries as a share of the labels' mean square there; dimensions (predictor, n, seed).
+
+    The state's direction goes through a readout that is fitted once, on other prompts of the same length: the place of
+    the network behind the layer. ``inside`` is the gated layer whose matrix is the projection to the subspace. The
+    kernel, of degree three, has no pretraining; it gets the best of its ridges.
+    """
+    kernel = kernels.inner_product(lambda t: (1 + t) ** 3)
+    table: dict[str, list] = {name: [] for name in (*names, "inside", "kernel")}
+    for size in n:
+        data = SingleIndexPrompts(n=size, d=d, r=r, link=LINK.coefficients, queries=queries)
+        past, new = data.draw(8 * prompts, 10_000, step=1), data.draw(prompts, seeds)
+        held = {name: [directions(name, part.context) for part in (past, new)] for name in names}
+        inside = torch.arange(d) < r
+        held["inside"] = [direction * inside for direction in held[names[0]]]
+        for name, (seen, fresh) in held.items():
+            readout = torch.linalg.lstsq(features(seen, past.query).flatten(0, 1), past.target.flatten()[:, None])
+            table[name].append(_share((features(fresh, new.query) @ readout.solution)[..., 0], new.target))
+        some = Context(new.context.x[:, :1], new.context.y[:, :1])  # of every seed; kernels are slow
+        answers = [KernelRidge(kernel, lam)(some, new.query[:, :1]) for lam in RIDGES]
+        errors = torch.stack([_share(answer, new.target[:, :1]) for answer in answers])
+        table["kernel"].append(errors[errors.mean(-1).argmin()])
+    values = np.stack([torch.stack(rows).numpy() for rows in table.values()])
+    return xr.Dataset(
+        {"risk": (("predictor", "n", "seed"), values, {"long_name": "risk R as a share of E y²", "units": "1"})},
+        coords={"predictor": list(table), "n": ("n", list(n), {"long_name": "examples n", "units": "1"}),
+                "seed": list(seeds)},
+    )  # fmt: skip
+
+
+@torch.no_grad()
+def even(seeds: tuple[int, ...], n: tuple[int, ...], d: tuple[int, ...] = (8, 16), queries: int = 400,
+         prompts: int = 4) -> xr.Dataset:
+    """Labels h_4, the state a matrix H; dimensions (d, n, seed).
+
+    ``reading``: squared correlation over queries of x H x with the degree two of the hidden coordinate, both less
+    their part in 1 and the query's squared length. ``eigenvector``: squared cosine of H's extreme eigenvector.
+    """
+    cells = []
+    for dim, size in product(d, n):
+        drawn = SingleIndexPrompts(n=size, d=dim, r=dim, link=hermite.he(4).coefficients, queries=queries)
+        batch = drawn.draw(prompts, seeds)
+        block = square_reader(dim, *EVEN, a=1 / size)
+        answer, length = block(batch.context, batch.query), batch.query.square().sum(-1)
+        hidden = torch.einsum("...qd,...d->...q", batch.query, batch.task).square()
+        plain = torch.stack([torch.ones_like(length), length], -1)
+        left = [part - (plain @ torch.linalg.lstsq(plain, part[..., None]).solution)[..., 0]
+                for part in (answer, hidden)]
+        weight = block.layer.weights(block.channels(tokens(batch.context, marked=True)))
+        matrix = torch.einsum("...l,...lc,...ld->...cd", weight, batch.context.x, batch.context.x)
+        top = torch.linalg.eigh(matrix)[1][..., -1]
+        cells.append((torch.cosine_similarity(*left, dim=-1).square().mean(-1),
+                      squared_cosine(top, batch.task).mean(-1)))
+    shape = (len(d), len(n), len(seeds))
+    names = {"reading": "squared correlation of the reading", "eigenvector": "squared cosine of the eigenvector"}
+    return xr.Dataset(
+        {name: (("d", "n", "seed"), torch.stack([cell[k] for cell in cells]).reshape(shape).numpy(),
+                {"long_name": text, "units": "1"}) for k, (name, text) in enumerate(names.items())},
+        coords={"d": ("d", list(d), {"long_name": "dimension d", "units": "1"}),
+                "n": ("n", list(n), {"long_name": "examples n", "units": "1"}), "seed": list(seeds)},
+    )  # fmt: skip
+
+
+def pretraining_step(seeds: tuple[int, ...], prompts: tuple[int, ...], d: int = 16, r: int = 2, n: int = 128,
+                     queries: int = 16) -> xr.Dataset:
+    r"""One gradient step on :math:`\Gamma`, from a small multiple of I, behind a readout of degree three.
+
+    .. math:: -\nabla_\Gamma \propto \frac1T\sum_t y_q\,\langle x_q, s\rangle^2\,x_q s^\top, \qquad
+              E = \sqrt6\,E\langle\beta, s\rangle^3\,E\,\beta\beta^\top
+
+    outside: the step's squared length outside the subspace of the directions; share: how much of it lies inside;
+    dimensions (prompts, seed).
+    """
+    data = SingleIndexPrompts(n=n, d=d, r=r, link=LINK.coefficients, queries=queries)
+    sizes, found = sorted(prompts), []
+    for seed in seeds:
+        batch = data.draw(sizes[-1], seed, step=2)
+        s = directions("silu 4", batch.context)
+        weight = batch.target * torch.einsum("td,tqd->tq", s, batch.query).square()
+        for size in sizes:
+            part = slice(0, size)
+            step = torch.einsum("tq,tqd,tc->dc", weight[part], batch.query[part], s[part]) / (size * queries)
+            inside, whole = step[:r, :r].square().sum(), step.square().sum()
+            found.append([(whole - inside).item(), (inside / whole).item()])
+    values = np.array(found).reshape(len(seeds), len(sizes), 2)
+    texts = ("squared length outside the subspace", "share of it inside the subspace")
+    return xr.Dataset(
+        {name: (("seed", "prompts"), values[..., k], {"long_name": texts[k], "units": "1"})
+         for k, name in enumerate(("outside", "share"))},
+        coords={"prompts": ("prompts", sizes, {"long_name": "pretraining prompts T", "units": "1"}),
+                "seed": list(seeds)},
+    )  # fmt: skip
+
+
+def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
+    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
+    devices.device(device)
+    return sweep(measure, setting, device=device, split=("d", "n"), cell_bytes=1, memory=2**20, **how)
+
+
+def stored(dataset: xr.Dataset) -> xr.Dataset:
+    """What the stored result keeps: the squared cosines in float32."""
+    return dataset[["overlap", "inside"]].astype("float32")

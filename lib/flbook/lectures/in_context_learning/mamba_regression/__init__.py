@@ -1,0 +1,226 @@
+r"""Mamba on linear regression in a prompt: what a trained layer computes, and what else reads a prompt once.
+
+Claims: trained by gradient descent, a selective state-space layer with :math:`\Delta = \ln 2/n` predicts
+:math:`x_q^\top\Gamma\sum_i\omega_i y_{n-i}x_{n-i}` (Jiang et al. 2025, Theorem 4.1), an exponentially weighted
+correlation without residuals; its risk is that of linear attention with :math:`n_\mathrm{eff} = .962\,n` examples;
+online gradient descent with residuals is far better without label noise, and at a fixed step worse with enough of it;
+for a task that drifts the same weights are those of the stationary Kalman filter.
+"""
+
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+import torch
+import xarray as xr
+
+from flbook import devices, fits
+from flbook.data.prompts import LinearPrompts
+from flbook.estimators import GradientStep, LeastSquares, Ridge
+from flbook.estimators.online import LeastMeanSquares
+from flbook.lectures.in_context_learning.mamba_regression.drifting_prompts import DriftingPrompts
+from flbook.lectures.in_context_learning.mamba_regression.recursion import MambaTraining
+from flbook.models.mamba import Mamba, tokens
+from flbook.runs.settings import among
+from flbook.runs.sweep import sweep
+from flbook.shapes import Quantity
+from flbook.theory import forgetting as theory
+from flbook.training.fit import fit
+from flbook.training.optimizers import Momentum
+
+VERSION = 1
+PREDICTORS = ("mamba", "attention", "lms", "falling", "ridge")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Everything the experiment depends on; tuples are the axes of the sweep."""
+
+    predictor: tuple[str, ...] = PREDICTORS
+    d: tuple[int, ...] = (4,)
+    noise: tuple[float, ...] = (0.0, 0.25, 0.5, 1.0, 2.0)  # sigma_y
+    n: tuple[int, ...] = (5, 10, 20, 40, 80, 160)  # examples of a prompt
+    seed: tuple[int, ...] = tuple(range(12))
+    states: int = 40  # size of the layer's state, d_h in the paper
+    steps: int = 400  # of gradient descent with momentum on the loss over all prompts
+    prompts: int = 400  # fresh ones, to measure the risk on
+    queries: int = 8  # on each
+
+    def __post_init__(self):
+        among("predictor", self.predictor, PREDICTORS)
+
+    @classmethod
+    def book(cls) -> "Setting":
+        """Five predictors, five levels of noise, prompts of six lengths in four dimensions."""
+        return cls()
+
+    @classmethod
+    def crossing(cls) -> "Setting":
+        """Noise as large as a coordinate of the task, around the length at which the layer overtakes a fixed step."""
+        return cls(predictor=("mamba", "lms"), noise=(1.0,), n=(16, 22, 31, 44, 62), prompts=2400)
+
+    @classmethod
+    def paper(cls) -> "Setting":
+        """The dimensions and prompt lengths of the paper's figure and tables, with the paper's state of 80."""
+        return cls(d=(4, 10, 20), n=tuple(range(4, 81, 4)), noise=(0.0, 1.0), states=80, steps=1200, prompts=1000)
+
+
+def layer(setting: Setting, d: int, n: int) -> Mamba:
+    """An untrained layer for each seed."""
+    return Mamba(d, setting.states, n, seed=setting.seed)
+
+
+def omega(n: int) -> torch.Tensor:
+    """The weights of n examples at the query, last one first."""
+    return torch.from_numpy(theory.weights(float(theory.decay(n)), n))
+
+
+def rule(problem: MambaTraining, share: float = 0.3) -> Momentum:
+    """Gradient descent with momentum, at a step that the stiffest direction of the start allows."""
+    stiffest = torch.linalg.eigvalsh(problem.second)[..., -1].max()
+    return Momentum(float(share / (problem.model.w_b.shape[-2] * stiffest)), 0.9)
+
+
+def trained(setting: Setting, d: int, n: int, noise: float = 0.0, covariance: torch.Tensor | None = None) -> Mamba:
+    """A layer for each seed, trained on the loss over all prompts."""
+    covariance = torch.eye(d, dtype=torch.float64) if covariance is None else covariance
+    problem = MambaTraining.of_law(layer(setting, d, n), covariance, omega(n), noise)
+    return problem.into(fit(problem, rule(problem), setting.steps).params)
+
+
+def predictor(name: str, setting: Setting, d: int, n: int, noise: float):
+    """What is to be compared, each at its best: attention and ridge know the law, the layer was trained on it."""
+    if name == "mamba":
+        return trained(setting, d, n, noise)
+    if name == "attention":  # linear attention at its optimum for inputs of covariance I is one gradient step
+        return GradientStep(n / (n + d + 1 + noise**2))
+    if name == "lms":
+        return LeastMeanSquares(1 / (d + 2))
+    if name == "falling":
+        return LeastMeanSquares(1 / (d + 2), falling=True)
+    return Ridge(noise**2) if noise else LeastSquares()
+
+
+@torch.no_grad()
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Risk at fresh prompts; dimensions (d, noise, n, predictor, seed)."""
+    risk = []
+    for d, noise, n in product(setting.d, setting.noise, setting.n):
+        prompts = LinearPrompts(n=n, d=d, noise=noise, queries=setting.queries).draw(setting.prompts, setting.seed)
+        for name in setting.predictor:
+            answer = predictor(name, setting, d, n, noise)(prompts.context, prompts.query)
+            risk.append((answer - prompts.target).square().mean((-2, -1)))
+    axes = {"d": "dimension d", "noise": "label noise σ_y", "n": "examples n", "predictor": "predictor", "seed": "seed"}
+    shape = [len(getattr(setting, axis)) for axis in axes]
+    return xr.Dataset(
+        {"risk": (tuple(axes), torch.stack(risk).reshape(shape).numpy(), {"long_name": "risk R", "units": "1"})},
+        coords={axis: (axis, list(getattr(setting, axis)), {"long_name": text, "units": "1"})
+                for axis, text in axes.items()},
+    )  # fmt: skip
+
+
+def training(setting: Setting, d: int, n: int, prompts: int | None = None,
+             covariance: torch.Tensor | None = None) -> xr.Dataset:
+    """How training goes, on all prompts or on a drawn sample of so many; dimensions (step, seed).
+
+    Recorded are the risk over all prompts relative to its closed form, minus 1, and the share of the merged matrix
+    that lies off its diagonal or does not belong to inputs at all.
+    """
+    covariance = torch.eye(d, dtype=torch.float64) if covariance is None else covariance
+    law = MambaTraining.of_law(layer(setting, d, n), covariance, omega(n))
+    problem = law
+    if prompts:
+        drawn = LinearPrompts(n=n, d=d, covariance=covariance).draw(prompts, setting.seed, step=1)
+        problem = MambaTraining.on(law.model, drawn.context, drawn.query, drawn.target)
+    best = float(theory.mamba_risk(covariance.numpy(), n))
+
+    def excess(params):
+        return 2 * law.train_loss(params) / best - 1
+
+    def off(params):
+        merged = torch.cat([law.merged(params)[..., :d, :], law.merged(params)[..., d + 1 :, :]], -2)
+        return 1 - merged[..., :d, :d].diagonal(dim1=-2, dim2=-1).square().sum(-1) / merged.square().sum((-2, -1))
+
+    record = [Quantity("excess", excess, (), "risk above the closed form", "of it"),
+              Quantity("off_diagonal", off, (), "share of the merged matrix off its diagonal")]
+    return fit(problem, rule(problem), setting.steps, record, ("seed",)).history.assign_coords(seed=list(setting.seed))
+
+
+@torch.no_grad()
+def hidden(setting: Setting, d: int, n: int, model: Mamba) -> xr.Dataset:
+    r"""The state that the query would read, :math:`\tilde h_l = W_C^\top h_l`, along the prompt.
+
+    Cosine with the task, dimensions (seed, example). And of one prompt a seed, with a dimension `coordinate` more, the
+    states and what a step gives from the state before: ``correlation``, :math:`\alpha\tilde h_{l-1} + (1 - \alpha)\,
+    g\,y_l x_l` with the optimum's number g, and ``residual``, online gradient descent.
+    """
+    prompts = LinearPrompts(n=n, d=d).draw(setting.prompts // 4, setting.seed)
+    x, y = prompts.context
+    states = model.states(tokens(prompts.context))[..., -1, :]
+    read = torch.einsum("...sk,...nls->...nlk", model.w_c, states)[..., :d]
+    alpha, scale = float(theory.decay(n)), theory.attention_matrix(np.eye(d), omega(n).numpy())[0, 0]
+    before = torch.cat([torch.zeros_like(read[..., :1, :]), read[..., :-1, :]], -2)
+    error = y - torch.einsum("...d,...d->...", before, x)
+    cosine = torch.cosine_similarity(read, prompts.task[..., None, :], dim=-1).mean(-2)
+    steps = {"state": read, "correlation": alpha * before + (1 - alpha) * scale * y[..., None] * x,
+             "residual": before + error[..., None] * x / (d + 2)}
+    long = {"state": "state as the query reads it", "correlation": "one step of the recursion without a residual",
+            "residual": "one step of online gradient descent"}
+    return xr.Dataset(
+        {"cosine": (("seed", "example"), cosine.numpy(), {"long_name": "cosine of state and task", "units": "1"}),
+         **{name: (("seed", "example", "coordinate"), step[:, 0].numpy(), {"long_name": long[name], "units": "1"})
+            for name, step in steps.items()}},
+        coords={"seed": list(setting.seed),
+                "example": ("example", np.arange(1, n + 1), {"long_name": "examples read l", "units": "1"})},
+    )  # fmt: skip
+
+
+def overtaken(risk: xr.DataArray) -> fits.Fit:
+    """Where the layer's risk falls below that of online gradient descent; dimensions (n, predictor, seed)."""
+    steps = np.log(risk.n.to_numpy())
+
+    def where(means):
+        gap = np.log(means[:, 0] / means[:, 1])
+        return np.array([np.exp(np.interp(0, -row, steps)) for row in gap])
+
+    return fits.statistic(risk.sel(predictor=["mamba", "lms"]), where, ("predictor", "n"))
+
+
+@torch.no_grad()
+def drift(seeds: tuple[int, ...], memory: tuple[float, ...], alpha: tuple[float, ...], d: int = 4, n: int = 120,
+          noise: float = 1.0, prompts: int = 400) -> xr.Dataset:
+    """Risk of layers with decay alpha on tasks that drift, each with its best scale; and of online gradient descent.
+
+    Dimensions (memory, alpha, seed) and (memory, seed).
+    """
+    layers, online = [], []
+    for rho in memory:
+        data = DriftingPrompts(n=n, d=d, memory=rho, noise=noise, queries=8).draw(prompts, seeds)
+        for decay in alpha:
+            unit = Mamba.of(torch.eye(d, dtype=torch.float64), decay)(data.context, data.query)
+            scale = theory.drifting_scale(d, n, decay, rho, noise)
+            layers.append((scale * unit - data.target).square().mean((-2, -1)))
+        answer = LeastMeanSquares(1 / (d + 2))(data.context, data.query)
+        online.append((answer - data.target).square().mean((-2, -1)))
+    shape = (len(memory), len(alpha), len(seeds))
+    return xr.Dataset(
+        {"risk": (("memory", "alpha", "seed"), torch.stack(layers).reshape(shape).numpy(),
+                  {"long_name": "risk R", "units": "1"}),
+         "online": (("memory", "seed"), torch.stack(online).numpy(),
+                    {"long_name": "risk R of online gradient descent", "units": "1"})},
+        coords={"memory": ("memory", list(memory), {"long_name": "memory of the task ρ", "units": "1"}),
+                "alpha": ("alpha", list(alpha), {"long_name": "decay α", "units": "1"}), "seed": list(seeds)},
+    )  # fmt: skip
+
+
+def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
+    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
+    devices.device(device)
+    prompt = 32 * (max(setting.n) + setting.queries) * (max(setting.d) + 4)  # bytes, four arrays of its size at once
+    return sweep(measure, setting, device=device, split=("d", "n", "noise", "seed"),
+                 cell_bytes=setting.prompts * prompt / len(setting.predictor), memory=2**29, **how)
+
+
+def stored(dataset: xr.Dataset) -> xr.Dataset:
+    """What the stored result keeps: the risk in float32."""
+    return dataset[["risk"]].astype("float32")

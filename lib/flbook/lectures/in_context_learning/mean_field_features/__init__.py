@@ -1,0 +1,263 @@
+r"""Training features below attention: joint, static and modified dynamics; dead features, too few features, new tasks.
+
+Claims (Kim and Suzuki 2024, section 6 and Figure 1): attention trained together with the features behaves like the
+static dynamics, which has it at its optimum; both reach zero loss. From a degenerate start only the modified dynamics
+does. With more true features than learned ones a floor is left. Tasks outside the span of the true features are read as
+well as their projection on that span (Proposition 2.3). Every step of training sees a new prompt.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor
+
+from flbook import devices, rng
+from flbook.dynamics import mean_field
+from flbook.dynamics.mean_field import Particles, Population
+from flbook.dynamics.modified_flow import Modified, descend
+from flbook.runs import settings
+from flbook.runs.sweep import sweep
+
+VERSION = 1
+
+CASES = ("matched", "dead", "seven", "weak")
+MODELS = ("attention", "static", "modified")
+TASKS = ("max", "square")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Everything the experiment depends on; tuples are the axes of the sweep."""
+
+    case: tuple[str, ...] = CASES[:3]  # as many true features as learned; two learned ones dead at the start; two true
+    # ones too many; or, "weak", a true feature of variance 0.01
+    model: tuple[str, ...] = MODELS
+    seed: tuple[int, ...] = tuple(range(10))
+    m: int = 64  # neurons
+    k: int = 5  # learned features
+    d: int = 20  # inputs
+    n: int = 128  # examples of a prompt
+    fresh: bool = True  # every step sees a new prompt; or all the same one
+    points: int = 400  # pairs (x, -x) of fresh points for the test
+    teacher: int = 20  # its neurons
+    lr: float = 0.3
+    steps: int = 400  # prompts
+    every: int = 10  # steps between two records
+    turn: float = 300.0  # time for which attention flows between two steps of the features, over its fastest rate
+    check: int = 25  # steps between two checks of the modified dynamics
+    share: float = 0.05  # of the neurons replaced
+    size: float = 0.1  # of the random perturbation
+    until: float = 0.002  # loss below which the modified dynamics leaves the features alone
+
+    @classmethod
+    def book(cls) -> "Setting":
+        """64 neurons, 400 prompts of 128 examples, seconds on one core."""
+        return cls()
+
+    @classmethod
+    def paper(cls) -> "Setting":
+        """500 neurons, a new prompt of 1000 examples at every step; a tenth of the paper's 10 000 prompts."""
+        return cls(seed=(0, 1, 2), m=500, n=1000, points=2000, steps=1000, every=20, check=50, turn=1000.0)
+
+    def thinned(self, **fields) -> "Setting":
+        """The same setting with some fields changed."""
+        return replace(self, **fields)
+
+    def features(self, case: str) -> int:
+        """True features."""
+        return self.k + 2 if case == "seven" else self.k
+
+
+def teacher(setting: Setting, case: str) -> Particles:
+    """The true features of all seeds, white on a large sample of inputs (or with one weak eigenvalue)."""
+    raw = mean_field.draw(setting.teacher, setting.features(case), setting.d, setting.seed, "teacher", 4.0)
+    return raw.whitened(inputs(setting, 4000, "whitening"), spectrum(setting, case))
+
+
+def spectrum(setting: Setting, case: str) -> Tensor | None:
+    """The true features' covariance: the identity over their number (None), or one weak eigenvalue of 0.01."""
+    values = [0.99 / (setting.k - 1)] * (setting.k - 1) + [0.01]
+    return torch.diag(torch.tensor(values, dtype=torch.float64)) if case == "weak" else None
+
+
+def inputs(setting: Setting, n: int, role: str = "inputs") -> Tensor:
+    """Standard normal inputs (seed, n, d)."""
+    return rng.normal((n, setting.d), setting.seed, role)
+
+
+def student(setting: Setting, case: str) -> Particles:
+    """Random neurons; with the last two features exactly zero in the case "dead"."""
+    random = mean_field.draw(setting.m, setting.k, setting.d, setting.seed, "student", 2.0)
+    return random._replace(a=random.a * (torch.arange(setting.k) < setting.k - 2)) if case == "dead" else random
+
+
+def on(place: torch.device, parts, dtype: torch.dtype = torch.float32):
+    """Particles or a population on a device, in single precision."""
+    return type(parts)(*(part.to(place, dtype) for part in parts))
+
+
+def task(name: str, f: Tensor, offset: Tensor) -> Tensor:
+    """A task outside the span: the largest f_l, or |f + c|^2 with c what a sigmoid with its 1/2 would add."""
+    return f.amax(-1) if name == "max" else (f + offset[..., None, :]).square().sum(-1)
+
+
+def task_error(h: Tensor, g: Tensor) -> Tensor:
+    """Error of attention with a long prompt on a task with centred labels: the mean square of what h leaves of g."""
+    centred = (g - g.mean(-1, keepdim=True))[..., None]
+    return mean_field.regress(h, centred).residual.square().mean((-2, -1))
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Loss while training, loss and task errors over their floors on fresh points; (case, model, seed, time)."""
+    check(setting)
+    place = devices.device(device)
+    rows: list[Tensor] = []
+    for case in setting.case:
+        truth = on(place, teacher(setting, case))
+        x = inputs(setting, setting.points, "fresh points").to(place, torch.float32)
+        x = torch.cat([x, -x], -2)  # the law of the inputs is symmetric: so is the sample
+        test = Population(x, truth.whitened(x, spectrum(setting, case)).features(x))  # exactly white on these points
+        for model in setting.model:
+            seen: list[Tensor] = []
+            losses = trained(setting, case, model, truth, seen)[1][..., :: setting.every]
+            rows.append(torch.cat([losses[None].cpu().double(), scores(seen, truth, test)]))
+    values = torch.stack(rows).unflatten(0, (len(setting.case), len(setting.model))).movedim(2, 0).numpy()
+    dims = ("case", "model", "seed", "time")
+    names = {"loss": "training loss L", "fresh": "loss L on fresh points", "max": "error over floor, task max",
+             "square": "error over floor, task square"}
+    time = setting.lr * setting.every * np.arange(values.shape[-1])
+    return xr.Dataset(
+        {name: (dims, column, {"long_name": text, "units": "1"})
+         for (name, text), column in zip(names.items(), values, strict=True)},
+        coords={**coordinates(setting, dims[:3]), "time": ("time", time, {"long_name": "time t", "units": "1"})},
+    )
+
+
+def trained(setting: Setting, case: str, model: str, truth: Particles, seen: list | None = None):
+    """Particles and losses after training; `seen` collects the particles at the records."""
+    start = on(truth.a.device, student(setting, case))
+    first = prompt(setting, truth, 0)
+    how = {
+        "static": {},
+        "attention": {"gamma": mean_field.best_attention(start, first), "turn": setting.turn},
+        "modified": {"modified": Modified(every=setting.check, share=setting.share, size=setting.size, spread=2.0,
+                                          until=setting.until)},
+    }[model]
+
+    def watch(t: int, particles: Particles) -> None:
+        if seen is not None and t % setting.every == 0:
+            seen.append(particles)
+
+    source = (lambda t: prompt(setting, truth, t)) if setting.fresh else first
+    try:
+        return descend(start, source, setting.lr, setting.steps + 1, watch=watch, **how)
+    except torch.linalg.LinAlgError:
+        raise ValueError(f"training diverged at lr = {setting.lr:g} and turn = {setting.turn:g}: take a smaller lr, "
+                         "or a longer turn for attention") from None
+
+
+def prompt(setting: Setting, truth: Particles, step: int) -> Population:
+    """The inputs of one prompt with their true features; the same at every step unless `fresh`."""
+    x = inputs(setting, setting.n, f"prompt {step}" if setting.fresh else "inputs").to(truth.a)
+    return Population(x, truth.features(x))
+
+
+def scores(seen: list[Particles], truth: Particles, test: Population) -> Tensor:
+    """Loss and task errors over floors on fresh points; (3, seed, time)."""
+    offset = truth.a.mean(-2) / 2
+    targets = [task(name, test.f, offset) for name in TASKS]
+    floors = [task_error(test.f, g) for g in targets]
+    columns = []
+    for particles in seen:
+        h = particles.features(test.x)
+        loss = mean_field.regress(h, test.f).residual.square().sum(-1).mean(-1) / 2
+        columns.append(torch.stack([loss, *(task_error(h, g) / low for g, low in zip(targets, floors, strict=True))]))
+    return torch.stack(columns, -1).cpu().double()
+
+
+def band(setting: Setting, lr: float = 0.02, steps: int = 500, every: int = 5) -> xr.Dataset:
+    r"""The static flow from just below the first rung: what Theorem 5.3 speaks of; (seed, time).
+
+    The teacher's neurons are there and know all true features but the last; all other neurons serve the last learned
+    feature, which is random. So the teacher's neurons have 1/kappa of their mass in the teacher, kappa = m/teacher.
+
+    loss L, speed :math:`-dL/dt`, steepness :math:`\delta = \|SG\|_*`, cross :math:`\|\Sigma_{fh}\|`, and `effective`,
+    :math:`\delta^2/|dL/dt|` over the teacher's mean :math:`|a|^2`, which kappa bounds at the start.
+    """
+    x = inputs(setting, 400)
+    truth = teacher(setting, "matched").whitened(x)
+    last, random = torch.arange(setting.k) == setting.k - 1, student(setting, "matched")
+    a = torch.cat([truth.a * ~last, random.a[..., setting.teacher :, :] * last], -2)
+    start = Particles(a, torch.cat([truth.w, random.w[..., setting.teacher :, :]], -2))
+    population, rows = Population(x, truth.features(x)), []
+
+    def watch(t: int, particles: Particles) -> None:
+        if t % every == 0:
+            move, loss = mean_field.velocity(particles, population)
+            speed = (move.a.square().sum(-1) + move.w.square().sum(-1)).mean(-1)
+            fit = mean_field.regress(h := particles.features(x), population.f)
+            norm = torch.linalg.matrix_norm(mean_field.second_moment(population.f, h), 2)
+            delta = torch.linalg.matrix_norm(fit.unexplained @ fit.gain, "nuc")
+            rows.append(torch.stack([loss, speed, delta, norm, delta**2 / speed / size]))
+
+    size = truth.a.square().sum(-1).mean(-1)
+    descend(start, population, lr, steps + 1, watch=watch)
+    names = {"loss": "loss L", "speed": "speed −dL/dt", "steepness": "steepness δ", "cross": "norm of Σ_fh",
+             "effective": "effective density ratio"}
+    time = lr * every * np.arange(len(rows))
+    return xr.Dataset({name: (("seed", "time"), column, {"long_name": text, "units": "1"})
+                       for (name, text), column in zip(names.items(), torch.stack(rows, -1).numpy(), strict=True)},
+                      coords={**coordinates(setting, ("seed",)),
+                              "time": ("time", time, {"long_name": "time t", "units": "1"})})
+
+
+def chaos(setting: Setting, widths: tuple[int, ...], reference: int = 8192, lr: float = 0.05, steps: int = 20):
+    """Flows of m particles against one of very many: E|h - h_ref|^2/E|h_ref|^2 at start and end; (m, seed, time).
+
+    Particles start at a = B w, a law whose features do not vanish. From a law symmetric in a, features would be of size
+    1/sqrt(m), and the limit would begin where L is not defined. One teacher and one prompt for all seeds.
+    """
+    one = setting.thinned(seed=setting.seed[:1])
+    population = Population(*(part[0] for part in prompt(one, teacher(one, "matched"), 0)))
+    lean = rng.normal((setting.k, setting.d), one.seed[0], "lean")
+
+    def flow(m: int, seed: int | tuple[int, ...]) -> list[Tensor]:
+        start = mean_field.draw(m, setting.k, setting.d, seed, f"chaos {m}", 2.0)
+        start = start._replace(a=torch.einsum("kd,...md->...mk", lean, start.w))
+        end, _ = descend(start, population, lr, steps)
+        return [start.features(population.x), end.features(population.x)]
+
+    limit = flow(reference, setting.seed[0])
+    rows = [[((h - far).square().sum((-2, -1)) / far.square().sum()).numpy()
+             for h, far in zip(flow(m, setting.seed), limit, strict=True)] for m in widths]
+    return xr.DataArray(np.moveaxis(np.array(rows), 1, 2), dims=("m", "seed", "time"), name="distance",
+                        coords={"m": ("m", list(widths), {"long_name": "neurons m", "units": "1"}),
+                                **coordinates(setting, ("seed",)), "time": [0.0, lr * steps]},
+                        attrs={"long_name": "distance from the limit", "units": "1"})
+
+
+def coordinates(setting: Setting, names: tuple[str, ...]) -> dict[str, tuple]:
+    """The axes with their names and units."""
+    return {name: (name, list(getattr(setting, name)), {"long_name": name, "units": "1"}) for name in names}
+
+
+def check(setting: Setting) -> None:
+    """Refuse unknown names and sizes that cannot be, before any work."""
+    settings.among("case", setting.case, CASES)
+    settings.among("model", setting.model, MODELS)
+    if setting.k < 3 or setting.teacher < setting.k + 2 or setting.n <= setting.k + 2:
+        raise ValueError(f"k must be at least 3, teacher at least k + 2 and n above k + 2; got k={setting.k}, "
+                         f"teacher={setting.teacher}, n={setting.n}")
+
+
+def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
+    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
+    check(setting)
+    return sweep(measure, setting, device=device, split=("case", "model"), cell_bytes=64 * setting.m * setting.n, **how)
+
+
+def stored(dataset: xr.Dataset) -> xr.Dataset:
+    """What the package keeps: every run, in single precision."""
+    return dataset.astype("float32", keep_attrs=True)

@@ -1,0 +1,209 @@
+r"""Mean-field Langevin dynamics of tanh neurons with one weight each: N particles beside the density they approximate.
+
+Claims: the objective falls at least like :math:`e^{-2\lambda\alpha t}` under a log-Sobolev inequality (Nitanda, Wu and
+Suzuki 2022; Chizat 2022), and N particles stay within O(1/N) of the density for all times (Chen, Ren and Wang 2022;
+Suzuki, Nitanda and Wu 2023).
+
+Differs from the theorems: the density lives on a grid of cells, particles take Euler steps.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import xarray as xr
+
+from flbook import devices, rng
+from flbook.lectures.in_context_learning.mean_field_langevin.convergence import chaos_constant, holley_stroock
+from flbook.lectures.in_context_learning.mean_field_langevin.fokker_planck import GridFlow, kullback
+from flbook.lectures.in_context_learning.mean_field_langevin.langevin import Langevin
+from flbook.lectures.in_context_learning.mean_field_langevin.neurons import Neurons, tanh_unit
+from flbook.runs.sweep import sweep
+from flbook.shapes import Quantity
+from flbook.training.fit import fit
+from flbook.training.losses import squared
+from flbook.training.network import Training
+
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Everything the experiment depends on; tuples are the axes of the sweep."""
+
+    lam: tuple[float, ...] = (0.1,)  # temperatures
+    width: tuple[int, ...] = (8, 32, 128)  # neurons N
+    seed: tuple[int, ...] = tuple(range(10))
+    neurons: int = 1024  # a seed's particles, in copies of the network
+    n: int = 20  # samples, equally spaced in [-2, 2]
+    decay: float = 0.2  # lambda'
+    mean: float = -2.5  # of the start
+    spread: float = 0.5  # its standard deviation
+    lr: float = 0.05  # Euler step of the particles
+    dt: float = 0.01  # step of the density
+    time: float = 40.0
+    every: float = 1.0  # between recorded times
+    cells: int = 801  # on [-9, 9]
+
+    @classmethod
+    def book(cls) -> "Setting":
+        """One temperature, three widths, ten seeds."""
+        return cls()
+
+    @classmethod
+    def densities(cls) -> "Setting":
+        """Three temperatures, for the density alone."""
+        return cls(lam=(0.05, 0.1, 0.3), time=20.0, every=0.25)
+
+    @classmethod
+    def paper(cls) -> "Setting":
+        """Three temperatures, seven widths, twenty seeds, Euler steps of 0.02."""
+        return cls(lam=(0.05, 0.1, 0.3), width=(4, 8, 16, 32, 64, 128, 256), seed=tuple(range(20)), lr=0.02)
+
+    @property
+    def times(self) -> np.ndarray:
+        """The recorded times."""
+        return np.arange(round(self.time / self.every) + 1) * self.every
+
+    @property
+    def inputs(self) -> np.ndarray:
+        """The samples' inputs."""
+        return np.linspace(-2.0, 2.0, self.n)
+
+    @property
+    def targets(self) -> np.ndarray:
+        """A target that no average of tanh neurons makes exactly."""
+        return 0.5 * np.tanh(3 * self.inputs) + 0.3 * np.sin(2 * self.inputs)
+
+
+def grid(setting: Setting) -> GridFlow:
+    """The density's flow at every temperature."""
+    theta = np.linspace(-9.0, 9.0, setting.cells)
+    features = np.tanh(np.outer(theta, setting.inputs))
+    return GridFlow(theta, features, setting.targets, np.array(setting.lam), setting.decay)
+
+
+def densities(setting: Setting) -> tuple[GridFlow, np.ndarray, np.ndarray]:
+    """The flow, its distributions at the recorded times, shape (time, lam, grid), and the minimiser."""
+    flow = grid(setting)
+    path = flow.flow(flow.normal(setting.mean, setting.spread**2), setting.times, setting.dt)
+    return flow, path, flow.equilibrium()
+
+
+def descent(setting: Setting) -> xr.Dataset:
+    """The objective along the density's flow, and everything that bounds it; dimensions (lam, time)."""
+    flow, path, end = densities(setting)
+    gibbs = np.stack([flow.gibbs(mu) for mu in path])
+    lowest = flow.free_energy(end)
+    varies = np.stack([np.ptp(flow.forces(mu), axis=-1) for mu in path])
+    alpha = holley_stroock(varies, flow.lam, flow.decay)
+    steps = np.diff(setting.times)[:, None] * np.minimum(alpha[1:], alpha[:-1])
+    gap = np.stack([flow.free_energy(mu) for mu in path]) - lowest
+    bound = gap[0] * np.exp(-2 * flow.lam * np.vstack([np.zeros_like(alpha[:1]), np.cumsum(steps, 0)]))
+    over_time = {
+        "gap": (gap, "objective above its minimum"),
+        "bound": (bound, "bound from the log-Sobolev constants on the way"),
+        "certificate": (flow.lam * kullback(path, gibbs), "λ KL(μ | Gibbs of μ)"),
+        "divergence": (flow.lam * kullback(path, end), "λ KL(μ | minimiser)"),
+        "back": (flow.lam * kullback(end, gibbs), "λ KL(minimiser | Gibbs of μ)"),
+        "distance": (((path - end) @ flow.features / setting.n**0.5) ** 2 / 2, "half the mean squared distance"),
+    }
+    over_time["distance"] = (over_time["distance"][0].sum(-1), over_time["distance"][1])
+    a_priori = 2 * (1 + np.abs(flow.y)).mean()  # |f - y| <= 1 + |y| and h takes values in (-1, 1)
+    at_rest = {
+        "lowest": (lowest, "minimum of the objective"),
+        "rate": (flow.slowest(end)[0], "slowest rate of the objective, linearised"),
+        "frozen_rate": (flow.slowest(end, frozen=True)[0], "the same in the frozen potential"),
+        "at_rest": (2 * flow.lam * holley_stroock(varies[-1], flow.lam, flow.decay), "guaranteed rate at the end"),
+        "a_priori": (2 * flow.lam * holley_stroock(a_priori, flow.lam, flow.decay), "guaranteed rate, a priori"),
+    }
+    return xr.Dataset(
+        {k: (("time", "lam"), v, {"long_name": name, "units": "1"}) for k, (v, name) in over_time.items()}
+        | {k: ("lam", v, {"long_name": name, "units": "1"}) for k, (v, name) in at_rest.items()},
+        coords=coordinates(setting, "lam", "time"),
+    ).transpose("lam", "time")
+
+
+def relaxation(setting: Setting, size: float = 0.02, start: float = 2.0, stop: float = 4.0) -> xr.DataArray:
+    """The rate at which the objective falls, measured: from a small multiple of the slowest mode, over (lam)."""
+    flow = grid(setting)
+    end = flow.equilibrium()
+    path = flow.flow(end + size * flow.slowest(end)[1], np.array([start, stop]), setting.dt)
+    gap = np.stack([flow.free_energy(mu) for mu in path]) - flow.free_energy(end)
+    rate = np.log(gap[0] / gap[1]) / (stop - start)
+    return xr.DataArray(rate, coords=coordinates(setting, "lam"), dims="lam", attrs={"long_name": "rate", "units": "1"})
+
+
+def constants(setting: Setting) -> xr.Dataset:
+    """N times the mean squared deviation, predicted to leading order: interacting, and independent; over (lam)."""
+    flow = grid(setting)
+    rows = []
+    for lam, mu in zip(flow.lam, flow.equilibrium(), strict=True):
+        centred = flow.features - mu @ flow.features
+        rows.append(chaos_constant((centred * mu[:, None]).T @ centred, float(lam)))
+    names = ("interacting", "independent")
+    about = {"units": "1"}
+    return xr.Dataset(
+        {name: ("lam", list(column), about | {"long_name": f"N times the deviation, {name} neurons"})
+         for name, column in zip(names, zip(*rows, strict=True), strict=True)},
+        coords=coordinates(setting, "lam"),
+    )
+
+
+def particles(setting: Setting, width: int, device: str = "cpu") -> xr.DataArray:
+    """Outputs of networks of N neurons at the recorded times; dimensions (time, lam, seed, copy, sample)."""
+    copies = max(1, setting.neurons // width)
+    place = devices.device(device)
+    drawn = rng.normal((copies, width, 1), setting.seed, "start").float()
+    theta = (setting.mean + setting.spread * drawn).expand(len(setting.lam), *drawn.shape)
+    x, y = (torch.tensor(part, dtype=torch.float32, device=place) for part in (setting.inputs, setting.targets))
+    problem = Training(Neurons(tanh_unit, theta).to(place), x[:, None], y, squared)
+    lam = torch.tensor(setting.lam, device=place)[:, None, None]
+    rule = Langevin(setting.lr, lam, setting.decay, setting.seed, axis=1)
+    steps = round(setting.time / setting.lr)
+    record = [Quantity("outputs", problem.predict, ("sample",), "outputs")]
+    at = np.rint(setting.times / setting.lr).astype(int).tolist()
+    return fit(problem, rule, steps, record, ("lam", "seed", "copy"), at).history.outputs.rename(step="time")
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """N times the squared deviation of particles from the density, in outputs; dimensions (lam, width, seed, time)."""
+    flow = grid(setting)
+    path = flow.flow(flow.normal(setting.mean, setting.spread**2), setting.times, setting.dt)
+    expected = xr.DataArray(flow.outputs(path), dims=("time", "lam", "sample"))
+    rows = []
+    for width in setting.width:
+        square = (particles(setting, width, device).drop_vars("time") - expected) ** 2
+        rows.append(width / 2 * square.mean(("copy", "sample")))
+    deviation = xr.concat(rows, "width").transpose("lam", "width", "seed", "time")
+    about = {"long_name": "N times the squared deviation", "units": "1"}
+    return xr.Dataset(
+        {"deviation": (deviation.dims, deviation.to_numpy(), about)},
+        coords=coordinates(setting, "lam", "width", "seed", "time"),
+    )
+
+
+def coordinates(setting: Setting, *axes: str) -> dict[str, tuple]:
+    """Axes with their names and units."""
+    values = {"lam": setting.lam, "width": setting.width, "seed": setting.seed, "time": setting.times.tolist()}
+    names = {"lam": "temperature λ", "width": "neurons N", "seed": "seed", "time": "time t"}
+    return {name: (name, list(values[name]), {"long_name": names[name], "units": "1"}) for name in axes}
+
+
+def check(setting: Setting) -> None:
+    """Refuse what has no meaning, before any cell is computed."""
+    if min(setting.width) < 1 or setting.neurons < max(setting.width):
+        raise ValueError(f"width must lie between 1 and neurons = {setting.neurons}; got {setting.width}")
+    Langevin(setting.lr, torch.tensor(setting.lam), setting.decay)
+    grid(setting)
+
+
+def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
+    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
+    check(setting)
+    return sweep(measure, setting, device=device, split=("width", "seed"), cell_bytes=64 * setting.neurons * 20, **how)
+
+
+def stored(dataset: xr.Dataset) -> xr.Dataset:
+    """Of a paper run, every fourth time, in single precision."""
+    return dataset.isel(time=slice(None, None, 4)).astype("float32")

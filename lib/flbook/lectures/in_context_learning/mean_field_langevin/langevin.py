@@ -1,0 +1,85 @@
+r"""Mean-field Langevin dynamics: neurons follow the gradient of what all of them predict, with noise in every step.
+
+For the objective :math:`\mathcal{L}(\mu) = F(\mu) + \lambda\,\mathrm{Ent}(\mu)` over distributions of neurons,
+
+.. math:: F(\mu) = \frac1n\sum_i \ell(f_\mu(x_i), y_i) + \frac{\lambda'}2 E_\mu\|\theta\|^2, \qquad
+          \mathrm{Ent}(\mu) = E_\mu \log\mu,
+
+N particles take Euler steps of the diffusion whose law descends it.
+
+Source: Nitanda, Wu and Suzuki (2022); Chizat (2022).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from flbook import rng
+from flbook.shapes import per_member
+from flbook.training.problem import Params, Problem
+
+AHEAD = 32  # steps whose noise is drawn at once
+
+
+class Noise:
+    """Standard normal noise step by step; each seed has a stream of its own, so an ensemble's members do not mix."""
+
+    def __init__(self, shape: Sequence[int], seeds: Sequence[int], like: Tensor):
+        """shape: of one step's noise, the axis of the seeds first; blocks of steps are drawn together on the CPU."""
+        self.shape, self.like = tuple(shape), like
+        self.generators = [rng.generator(seed, "Langevin noise") for seed in seeds]
+        self.block: list[Tensor] = []
+
+    def next(self) -> Tensor:
+        """The noise of the next step."""
+        if not self.block:
+            size, kind = (AHEAD, *self.shape[1:]), self.like.dtype
+            drawn = [torch.randn(size, generator=one, dtype=kind) for one in self.generators]
+            self.block = list(torch.stack(drawn, 1).to(self.like.device).unbind(0))[::-1]
+        return self.block.pop()
+
+
+@dataclass(frozen=True)
+class Langevin:
+    r"""One Euler step of the mean-field Langevin dynamics for every neuron.
+
+    .. math:: \theta_j \leftarrow \theta_j - \eta\big(N\nabla_{\theta_j} L(\theta) + \lambda'\theta_j\big)
+              + \sqrt{2\lambda\eta}\,\xi_j
+
+    The factor N belongs there: the potential that a neuron feels is the first variation of F, and moving one of N
+    particles moves the mean by 1/N only. With :math:`\lambda = 0` this is gradient descent with weight decay.
+
+    An optimizer for `flbook.training.fit.fit` on networks of `Neurons`.
+    """
+
+    linear = False  # noise leaves every span
+    decays = False
+
+    lr: float  # the step eta, in the time of the flow
+    lam: float | Tensor  # the temperature lambda, one number, or a tensor that broadcasts to the ensemble
+    decay: float  # lambda' of the L2 term
+    seeds: tuple[int, ...] = (0,)  # a stream of noise each
+    axis: int = 0  # the ensemble axis that numbers the seeds; axes before it share the noise, those after do not
+
+    def __post_init__(self):
+        if not (self.lr > 0 and self.decay >= 0 and bool((torch.as_tensor(self.lam) >= 0).all())):
+            raise ValueError(f"lr must be positive, lam and decay not negative; got lr={self.lr}, lam={self.lam}, "
+                             f"decay={self.decay}")
+
+    def start(self, params: Params) -> Noise:
+        """The streams of noise."""
+        shape = params["theta"].shape[self.axis :]
+        members = (shape if len(shape) > 2 else (1, *shape))[0]
+        if members != len(self.seeds):
+            raise ValueError(f"seeds must name one stream for each of the {members} members along axis {self.axis} of "
+                             f"the ensemble; got {len(self.seeds)}")
+        return Noise((members, *shape[-2:]) if len(shape) <= 2 else shape, self.seeds, params["theta"])
+
+    def step(self, problem: Problem, params: Params, state: Noise) -> tuple[Params, Noise]:
+        """One step."""
+        theta = params["theta"]
+        force = theta.shape[-2] * problem.gradient(params)["theta"] + self.decay * theta
+        spread = per_member(torch.as_tensor(2 * self.lr * self.lam).sqrt(), theta)
+        return {"theta": theta - self.lr * force + spread * state.next().reshape(theta.shape[self.axis :])}, state

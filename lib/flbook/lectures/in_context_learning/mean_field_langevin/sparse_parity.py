@@ -1,0 +1,158 @@
+r"""Sparse parity: neurons under mean-field Langevin dynamics against kernels and random features.
+
+Claim (Suzuki, Wu, Oko and Nitanda 2023, as their abstract has it): on k-sparse parity in d dimensions mean-field
+Langevin dynamics needs a number of samples whose exponent in d does not grow with k, as it does for kernels.
+Checked here at fixed d and k: how many samples each needs, and what the temperature has to do with it.
+
+The kernels get the ridge that is best on the test data; the Langevin network gets none of that.
+"""
+
+from dataclasses import dataclass
+
+import torch
+import xarray as xr
+from torch import Tensor
+
+from flbook import devices, rng
+from flbook.estimators import kernel_ridge, ridge
+from flbook.lectures.in_context_learning.mean_field_langevin.langevin import Langevin
+from flbook.lectures.in_context_learning.mean_field_langevin.neurons import BoundedUnit, Neurons
+from flbook.lectures.in_context_learning.mean_field_langevin.parity import Signs, SparseParity
+from flbook.models.kernels import inner_product, relu_tangent
+from flbook.runs.sweep import sweep
+from flbook.training.fit import fit
+from flbook.training.network import Training
+
+VERSION = 1
+
+RIVALS = ("tangent kernel", "tangent kernel without bias", "random features", "linear regression")
+RIDGES = (1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Everything the experiment depends on; tuples are the axes of the sweep."""
+
+    n: tuple[int, ...] = (300,)  # training samples
+    lam: tuple[float, ...] = (0.0, 1e-3, 1e-2)  # temperatures
+    seed: tuple[int, ...] = tuple(range(10))
+    d: int = 20
+    k: int = 3
+    width: int = 100  # neurons N
+    reach: float = 20.0  # R
+    decay: float = 1e-2  # lambda'
+    lr: float = 0.2
+    steps: int = 600
+    features: int = 2000  # random features of the frozen rival
+    points: int = 2000  # fresh samples
+
+    @classmethod
+    def book(cls) -> "Setting":
+        """One sample size, three temperatures, ten seeds."""
+        return cls()
+
+    @classmethod
+    def paper(cls) -> "Setting":
+        """Six sample sizes, four temperatures, twice the training time."""
+        return cls(n=(75, 150, 300, 600, 1200, 2400), lam=(0.0, 1e-3, 1e-2, 3e-2), steps=1200)
+
+    def data(self, n: int) -> SparseParity:
+        """The data model."""
+        return SparseParity(n, self.d, self.k)
+
+
+def start(setting: Setting) -> Tensor:
+    """Neurons (w, b, a) at the start, shape (lam, seed, N, d + 2): w and b of variance 1/d, a of variance 1."""
+    theta = rng.normal((setting.width, setting.d + 2), setting.seed, "neurons").float()
+    theta[..., :-1] /= setting.d**0.5
+    return theta.expand(len(setting.lam), *theta.shape)
+
+
+def train(setting: Setting, n: int, device: str = "cpu") -> tuple[Training, dict[str, Tensor]]:
+    """Networks of all (lam, seed) after training, and their problem."""
+    sample = setting.data(n).draw(setting.seed)
+    network = Neurons(BoundedUnit(setting.reach), start(setting)).to(devices.device(device))
+    problem = Training(network, sample.x, sample.y)
+    lam = torch.tensor(setting.lam, device=device)[:, None]
+    rule = Langevin(setting.lr, lam, setting.decay, setting.seed, axis=1)
+    return problem, fit(problem, rule, setting.steps).params
+
+
+def error(outputs: Tensor, y: Tensor) -> Tensor:
+    """Share of fresh samples whose sign is missed; an output of exactly 0 misses."""
+    return (outputs * y <= 0).float().mean(-1)
+
+
+def feature_energy(theta: Tensor, k: int) -> Tensor:
+    """Mean square of the weights on the k coordinates of the label over that of the others; 1 at the start."""
+    square = theta[..., :-2].square().mean(-2)
+    return square[..., :k].mean(-1) / square[..., k:].mean(-1)
+
+
+def rival_errors(setting: Setting, sample: Signs, fresh: Signs) -> Tensor:
+    """Test errors of the rivals, shape (model, seed), each at the ridge that is best on the fresh samples."""
+    kernels = (relu_tangent(), relu_tangent(bias=False))
+    errors = [_kernel_error(kernel, sample, fresh) for kernel in kernels]
+    draw = rng.normal((setting.features, setting.d + 1), setting.seed, "random features").to(sample.x) / setting.d**0.5
+
+    def frozen(x):
+        return torch.tanh(torch.einsum("...nd,...kd->...nk", x, draw[..., 1:]) + draw[..., None, :, 0])
+
+    weights = ridge(frozen(sample.x), sample.y, RIDGES)
+    errors.append(error(torch.einsum("...nk,...lk->...ln", frozen(fresh.x), weights), fresh.y[..., None, :]).amin(-1))
+    return torch.stack([*errors, _kernel_error(inner_product(lambda t: t), sample, fresh)])
+
+
+def _kernel_error(kernel, sample: Signs, fresh: Signs) -> Tensor:
+    alpha = kernel_ridge(kernel(sample.x, sample.x).double(), sample.y.double(), RIDGES, rtol=1e-3)
+    outputs = torch.einsum("...pn,...ln->...lp", kernel(fresh.x, sample.x), alpha.float())
+    return error(outputs, fresh.y[..., None, :]).amin(-1)
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Train every cell; dimensions (n, lam, seed), and (n, model, seed) for the rivals."""
+    rows = []
+    for n in setting.n:
+        problem, params = train(setting, n, device)
+        fresh = Signs(*(part.to(problem.x) for part in setting.data(n).draw_test(setting.points, setting.seed)))
+        rows.append([
+            error(problem.predict(params, fresh.x), fresh.y),
+            error(problem.predict(params), problem.observed),
+            feature_energy(params["theta"], setting.k),
+            rival_errors(setting, Signs(problem.x, problem.observed), fresh),
+        ])
+    columns = [torch.stack(column).detach().cpu().numpy() for column in zip(*rows, strict=True)]
+    own = ("n", "lam", "seed")
+    return xr.Dataset(
+        {
+            "test_error": (own, columns[0], {"long_name": "test error", "units": "fraction"}),
+            "train_error": (own, columns[1], {"long_name": "training error", "units": "fraction"}),
+            "energy": (own, columns[2], {"long_name": "weight energy, relevant over other inputs", "units": "1"}),
+            "rival_error": (("n", "model", "seed"), columns[3], {"long_name": "test error", "units": "fraction"}),
+        },
+        coords={
+            "n": ("n", list(setting.n), {"long_name": "training samples n", "units": "1"}),
+            "lam": ("lam", list(setting.lam), {"long_name": "temperature λ", "units": "1"}),
+            "seed": ("seed", list(setting.seed), {"long_name": "seed", "units": "1"}),
+            "model": ("model", list(RIVALS), {"long_name": "rival", "units": "1"}),
+        },
+    )
+
+
+def check(setting: Setting) -> None:
+    """Refuse what the model does not have, before any cell is computed."""
+    for n in setting.n:
+        setting.data(n)
+    Langevin(setting.lr, torch.tensor(setting.lam), setting.decay)
+
+
+def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
+    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
+    check(setting)
+    cell = 4 * (4 * setting.width * max(setting.n) + setting.features * (max(setting.n) + setting.points))
+    return sweep(measure, setting, device=device, split=("n", "seed"), cell_bytes=cell, **how)
+
+
+def stored(dataset: xr.Dataset) -> xr.Dataset:
+    """Of a paper run, every variable in single precision."""
+    return dataset.astype("float32")

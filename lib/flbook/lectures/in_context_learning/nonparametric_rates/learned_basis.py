@@ -1,0 +1,175 @@
+r"""Functions in context when the basis has to be learned: a small network under linear attention, pretrained on T prompts.
+
+The functions are random combinations of eight hidden features, products of order-2 splines in two of eight inputs. The
+network (8, 32, 32, 32) and Adam at rate 0.02 are those of Kim, Nakamaki and Suzuki (2024), Section 5; T, n and the
+number of steps are smaller in the book's preset. Rivals: the same attention on features left at their random start,
+kernel ridge regression on the prompt alone at its best width and ridge, and what knows the hidden features.
+"""  # noqa: E501
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor
+
+from flbook import devices
+from flbook.data.prompt_pool import PromptPool, taken
+from flbook.data.prompts import Prompts, mapped
+from flbook.estimators import KernelRidge, Ridge
+from flbook.lectures.in_context_learning.nonparametric_rates import power_laws as theory
+from flbook.lectures.in_context_learning.nonparametric_rates.feature_attention import FeatureAttention
+from flbook.lectures.in_context_learning.nonparametric_rates.function_spaces import FunctionPrompts
+from flbook.lectures.in_context_learning.nonparametric_rates.splines import HiddenSplines
+from flbook.models import kernels
+from flbook.models.attention import LinearAttention
+from flbook.runs.sweep import sweep
+from flbook.shapes import Context
+from flbook.training.pretrain import Recipe, pretrain
+
+VERSION = 1
+MODELS = ("learned features", "frozen features", "kernel ridge", "attention on the basis", "ridge on the basis")
+TEST_PROMPTS = 128
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Everything the experiment depends on; tuples are the axes of the sweep."""
+
+    n: tuple[int, ...] = (64,)  # examples of a prompt
+    T: tuple[int, ...] = (64, 1024)  # pretraining prompts
+    seed: tuple[int, ...] = tuple(range(10))  # each has hidden features of its own
+    d: int = 8
+    hidden: int = 8  # features that the functions are made of
+    width: int = 32  # neurons of either hidden layer, and learned features
+    s: float = 0.5  # decay of the coefficients, variances j^(-2s-1), adding up to 1
+    noise: float = 0.1  # sigma_y
+    queries: int = 8  # labelled queries on each context
+    steps: int = 240
+    batch: int = 32
+    lr: float = 0.02
+
+    @classmethod
+    def book(cls) -> "Setting":
+        """Short prompts, few of them and many."""
+        return cls()
+
+    @classmethod
+    def paper(cls) -> "Setting":
+        """The paper's T = n = 512 and 50 passes of it in batches of 64, with fewer and more of both around it."""
+        return cls(n=(64, 512), T=(128, 512, 2048), seed=tuple(range(5)), steps=400, batch=64)
+
+    def thinned(self, **fields) -> "Setting":
+        """The same setting with some fields changed."""
+        return replace(self, **fields)
+
+    def data(self, n: int, seed: int) -> FunctionPrompts:
+        """Prompts on the features of one seed."""
+        basis = HiddenSplines(self.hidden, self.d, seed=seed)
+        return FunctionPrompts(basis, tuple(self.variance().tolist()), n, self.noise, self.queries)
+
+    def variance(self) -> np.ndarray:
+        """Of the coefficients."""
+        variance = np.arange(1.0, self.hidden + 1) ** (-2 * self.s - 1)
+        return variance / variance.sum()
+
+
+@dataclass(frozen=True)
+class Laws:
+    """The prompts of all seeds, each on the features of its own seed."""
+
+    setting: Setting
+    n: int
+
+    def draw(self, batch: int, seed: tuple[int, ...], step: int = 0, device="cpu",
+             dtype: torch.dtype = torch.float32) -> Prompts:
+        """One batch, (*seeds, batch, n, d)."""
+        first, *rest = [self.setting.data(self.n, one).draw(batch, one, step, device, dtype) for one in seed]
+        return mapped(first, lambda *parts: torch.stack(parts), *rest)
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Risk on fresh prompts, dimensions (model, n, T, seed); ``train`` is that of learned features on their prompts."""
+    check(setting)
+    risks, trained = [], []
+    for n in setting.n:
+        test = Laws(setting, n).draw(TEST_PROMPTS, setting.seed, 1, devices.device(device))
+        rivals = torch.stack([kernel_ridge(setting, test), *by_basis(setting, n, test)])
+        for T in setting.T:
+            models = [learned(setting, n, T, frozen, device) for frozen in (False, True)]
+            with torch.no_grad():
+                own = torch.stack([error(model(test.context, test.query), test.target) for model in models])
+                pool = Laws(setting, n).draw(min(T, TEST_PROMPTS), setting.seed, 0, device)
+                trained.append(error(models[0](pool.context, pool.query), pool.observed))
+            risks.append(torch.cat([own, rivals]))
+    shape = (len(setting.n), len(setting.T))
+    risk = torch.stack(risks).unflatten(0, shape).permute(2, 0, 1, 3).cpu().numpy()
+    train = torch.stack(trained).unflatten(0, shape).cpu().numpy()
+    labels = {"n": "examples n", "T": "pretraining prompts T", "seed": "seed"}
+    coords = {name: (name, list(getattr(setting, name)), {"long_name": text, "units": "1"})
+              for name, text in labels.items()}
+    return xr.Dataset(
+        {"risk": (("model", "n", "T", "seed"), risk, {"long_name": "risk R", "units": "1"}),
+         "train": (("n", "T", "seed"), train, {"long_name": "squared error on pretraining prompts", "units": "1"})},
+        coords={"model": ("model", list(MODELS), {"long_name": "model", "units": "1"}), **coords})
+
+
+def error(predictions: Tensor, target: Tensor) -> Tensor:
+    """Mean squared error of each seed."""
+    return (predictions - target).square().mean((-2, -1))
+
+
+def learned(setting: Setting, n: int, T: int, frozen: bool, device: str = "cpu") -> FeatureAttention:
+    r"""Attention pretrained on T prompts, its features with it or left at their start."""
+    widths = (setting.d, setting.width, setting.width, setting.width)
+    model = FeatureAttention(widths, frozen, seed=setting.seed)
+    recipe = Recipe(setting.steps, setting.batch, setting.lr, warmup=10, decay="linear")
+    return pretrain(model, PromptPool(Laws(setting, n), T), recipe, setting.seed, device).model
+
+
+def kernel_ridge(setting: Setting, test: Prompts) -> Tensor:
+    """The Gaussian kernel on the prompt alone, at the width and the ridge that are best on the test prompts."""
+    found = []
+    for width in (0.3, 0.5, 0.8, 1.2):
+        kernel = kernels.distance(lambda t, width=width: torch.exp(-t / (2 * width**2)))
+        for lam in (0.01, 0.03, 0.1, 0.3):
+            found.append(error(KernelRidge(kernel, lam)(test.context, test.query), test.target))
+    found = torch.stack(found)
+    return found[found.mean(-1).argmin()]
+
+
+def by_basis(setting: Setting, n: int, test: Prompts) -> list[Tensor]:
+    """Attention and ridge regression on the hidden features; (2, seed)."""
+    variance = setting.variance()
+    ridge = Ridge(torch.diag(torch.tensor(setting.noise**2 / variance)))
+    gamma = torch.diag(torch.tensor(theory.best_attention(variance, setting.noise, n).gamma)).to(test.query)
+    rows = []
+    for k, seed in enumerate(setting.seed):
+        features = setting.data(n, seed).basis.features
+        one = taken(test, torch.arange(TEST_PROMPTS, device=test.query.device).expand(len(setting.seed), -1))
+        context, query, target = Context(*(part[k] for part in one.context)), one.query[k], one.target[k]
+        inside = Context(features(context.x), context.y)
+        attention = LinearAttention(gamma, features=features).requires_grad_(False)
+        rows.append(torch.stack([error(attention(context, query), target),
+                                 error(ridge(inside, features(query)), target)]))
+    return list(torch.stack(rows, -1))
+
+
+def check(setting: Setting) -> None:
+    """Refuse what the model does not have, before anything is trained."""
+    if min(setting.T) < 1:
+        raise ValueError(f"T must be at least 1, pretraining prompts; got {min(setting.T)}")
+    for n in setting.n:
+        setting.data(n, setting.seed[0])
+    Recipe(setting.steps, setting.batch, setting.lr)
+
+
+def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
+    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
+    check(setting)
+    return sweep(measure, setting, device=device, split=("n", "T"), cell_bytes=1, memory=len(setting.seed), **how)
+
+
+def stored(dataset: xr.Dataset) -> xr.Dataset:
+    """Of the paper's grid, what the package keeps: every run, in single precision."""
+    return dataset.astype("float32", keep_attrs=True)

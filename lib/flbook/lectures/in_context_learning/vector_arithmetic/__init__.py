@@ -1,0 +1,257 @@
+r"""Factual recall by a task vector: trained on questions, or on in-context prompts, and tested on the latter.
+
+Claims (Bu et al. 2025): a layer trained on questions answers in-context prompts by adding a task vector to the query,
+:math:`h = \mathrm{LN}(h_0) + x_q` with :math:`h_0` along :math:`a_k`; trained on in-context prompts it mixes
+:math:`a_k` with the low-level :math:`b_k` and keeps an error.
+"""
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor
+
+from flbook import devices
+from flbook.lectures.in_context_learning.vector_arithmetic.factual_recall import FactualRecall, RecallPrompts
+from flbook.lectures.in_context_learning.vector_arithmetic.recall import RecallPretraining, recall_parameters
+from flbook.lectures.in_context_learning.vector_arithmetic.task_attention import (
+    LinearRecall,
+    TaskVectorAttention,
+    layer_norm,
+    read_out,
+    unit,
+)
+from flbook.runs import settings
+from flbook.runs.sweep import sweep
+from flbook.shapes import Quantity
+from flbook.training.fit import Trained, fit
+from flbook.training.optimizers import GradientDescent
+
+VERSION = 1
+
+TRAININGS = ("questions", "examples")
+SIGNS = ("independent", "opposite")  # signs of the examples, given that of the query
+ABOUT = {"value_task": "a·W_V a", "value_fact": "b·W_V b", "score_task": "a·M a", "score_fact": "b·M b"}
+LABELS = {"noise": "noise σ_ξ", "training": "trained on", "seed": "seed", "examples": "examples J",
+          "signs": "signs of the examples"}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Everything the experiment depends on; tuples are the axes of the sweep."""
+
+    noise: tuple[float, ...] = (0.05,)  # sigma_xi
+    training: tuple[str, ...] = TRAININGS
+    examples: tuple[int, ...] = (1, 2, 4, 8, 16)  # J, of the test prompts
+    seed: tuple[int, ...] = tuple(range(10))
+    concepts: int = 6  # K
+    common: int = 12
+    d: int = 32
+    shown: int = 8  # examples of a training prompt, where it has any
+    start: float = 0.5  # queries and keys start at this multiple of the identity
+    decay: float = 1e-3
+    lr: float = 1.0
+    steps: int = 250
+    batch: int = 48
+    points: int = 300  # prompts of a test
+    every: int = 5  # steps between two looks at the order parameters
+
+    @classmethod
+    def book(cls) -> "Setting":
+        """Six concepts, one noise level."""
+        return cls()
+
+    @classmethod
+    def paper(cls) -> "Setting":
+        """More concepts in a larger space, four noise levels."""
+        return cls(noise=(0.05, 0.1, 0.15, 0.2), concepts=16, d=64, common=24, start=0.3, lr=2.0, steps=800, batch=64,
+                   every=100)
+
+    def data(self, noise: float) -> FactualRecall:
+        """The data model at one noise level."""
+        return FactualRecall(self.concepts, self.common, self.d, noise=noise)
+
+
+def problem(
+    setting: Setting, noise: float, training: str, device: str = "cpu", model=None, **change
+) -> RecallPretraining:
+    """Pretraining of all seeds at one noise level, on questions or on in-context prompts."""
+    settings.among("training", (training,), TRAININGS)
+    layer = TaskVectorAttention(setting.d, setting.start, seed=setting.seed) if model is None else model
+    given = {"decay": setting.decay, "device": device, "examples": setting.shown if training == "examples" else None}
+    return RecallPretraining(layer.to(devices.device(device)), setting.data(noise), setting.seed, setting.batch,
+                             **(given | change))
+
+
+def trained(task: RecallPretraining, setting: Setting) -> dict[str, Tensor]:
+    """The parameters after training."""
+    return fit(task, GradientDescent(setting.lr), setting.steps).params
+
+
+def followed(task: RecallPretraining, setting: Setting) -> Trained:
+    """The same with the order parameters on the way."""
+    def follow(name):
+        return Quantity(name, lambda params: recall_parameters(params, task.data)[name], (), ABOUT[name])
+
+    at = range(0, setting.steps + 1, setting.every)
+    return fit(task, GradientDescent(setting.lr), setting.steps, list(map(follow, ABOUT)), ("seed",), at)
+
+
+def tests(setting: Setting, noise: float) -> dict[tuple[str, int], RecallPrompts]:
+    """Fresh in-context prompts by the signs and the number of their examples; no training reaches their step."""
+    data = setting.data(noise)
+    return {(signs, count): data.in_context(setting.points, count, setting.seed, 2**30, signs == "opposite")
+            for signs in SIGNS for count in setting.examples}
+
+
+def error(logits: Tensor, prompts: RecallPrompts) -> Tensor:
+    """Share of prompts whose right answer does not have the largest logit; a tie of m answers is right in 1/m."""
+    top = logits == logits.amax(-1, keepdim=True)
+    right = top.gather(-1, prompts.answer[..., None].to(top.device)).squeeze(-1)
+    return 1 - (right.float() / top.float().sum(-1)).mean(-1)
+
+
+def race(setting: Setting, device: str = "cpu", **change) -> xr.Dataset:
+    """The order parameters while training, at the first noise level and training; dimensions (step, seed)."""
+    task = problem(setting, setting.noise[0], setting.training[0], device, **change)
+    return followed(task, setting).history.assign_coords(seed=coordinates(setting)["seed"])
+
+
+def _table(setting: Setting, noise: float, outputs) -> np.ndarray:
+    """Errors (seed, signs, examples) of a function of prompts."""
+    rows = [error(outputs(prompts), prompts) for prompts in tests(setting, noise).values()]
+    return torch.stack(rows, -1).detach().cpu().numpy().reshape(-1, len(SIGNS), len(setting.examples))
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Train every cell; errors over (noise, training, seed, signs, examples), the rest over (noise, training, seed).
+
+    The order parameters have the dimension ``step`` beside. `cos_task` and `cos_fact` are the overlaps of the task
+    vector with a_k, and in absolute value with b_k, on prompts of eight examples; `question_error` is the error on
+    questions.
+    """
+    cells = [[_cell(setting, noise, training, device) for training in setting.training] for noise in setting.noise]
+    columns = {name: xr.concat([xr.concat([cell[name] for cell in row], "training") for row in cells], "noise")
+               for name in cells[0][0]}
+    return xr.Dataset({name: column.transpose("noise", "training", "seed", ...) for name, column in columns.items()},
+                      coordinates(setting))
+
+
+def _cell(setting: Setting, noise: float, training: str, device: str) -> dict[str, xr.DataArray]:
+    """All variables of one cell."""
+    data, task = setting.data(noise), problem(setting, noise, training, device)
+    params, history = followed(task, setting)
+    asked = data.questions(setting.points, setting.seed, 2**30)
+    shown = data.in_context(setting.points, 8, setting.seed, 2**30)
+    vector = task_vector(task, params, shown)
+    task_overlap, fact_overlap = ((vector * of.to(vector)[shown.task]).sum(-1) for of in (data.tasks, data.facts))
+
+    def column(values, dims, name, units="1"):
+        return xr.DataArray(np.asarray(values), dims=("seed", *dims), attrs={"long_name": name, "units": units})
+
+    return {name: history[name] for name in ABOUT} | {
+        "error": column(_table(setting, noise, partial(task.predict, params)), ("signs", "examples"), "test error",
+                        "fraction"),
+        "question_error": column(error(task.predict(params, asked), asked).cpu(), (), "error on questions", "fraction"),
+        "cos_task": column(task_overlap.mean(-1).cpu(), (), "overlap of the task vector with a"),
+        "cos_fact": column(fact_overlap.abs().mean(-1).cpu(), (), "its overlap with b"),
+    }
+
+
+def task_vector(task: RecallPretraining, params: dict[str, Tensor], prompts: RecallPrompts) -> Tensor:
+    """LN(h_0) on prompts, shape (seed, batch, d)."""
+    model = task.model
+    return torch.func.functional_call(_Vector(model), {f"layer.{name}": p for name, p in params.items()},
+                                      (prompts.tokens.to(params["v"]), prompts.query.to(params["v"])))
+
+
+class _Vector(torch.nn.Module):
+    """The same layer, asked for its task vector."""
+
+    def __init__(self, layer: TaskVectorAttention):
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, tokens: Tensor, query: Tensor) -> Tensor:
+        return self.layer.task_vector(tokens, query)
+
+
+def _layer(training: str, model=None, pace: float = 1.0, **change):
+    """Outputs of a trained layer, as a function of prompts; the step size is `pace` times that of the setting."""
+    def outputs(setting, noise, device):
+        layer = None if model is None else model(setting)
+        task = problem(setting, noise, training, device, layer, **change)
+        params = trained(task, replace(setting, lr=pace * setting.lr))
+        return partial(task.predict, params)
+    return outputs
+
+
+def _fixed(vector):
+    """Outputs of an untrained rule: the query plus a function of the prompt's words and answers."""
+    def outputs(setting, noise, device):
+        answers = setting.data(noise).answers
+        return lambda prompts: read_out(prompts.query + vector(*prompts.tokens.chunk(2, -2)), answers)
+    return outputs
+
+
+def _linear(setting: Setting) -> LinearRecall:
+    return LinearRecall(setting.d, 2 * setting.concepts, (len(setting.seed),))
+
+
+def _normal(setting: Setting) -> TaskVectorAttention:
+    return TaskVectorAttention(setting.d, setting.start, seed=setting.seed, normalise=layer_norm)
+
+
+# What is compared: functions of (setting, noise, device) that return logits as a function of prompts
+MODELS = {
+    "questions": _layer("questions"),
+    "examples": _layer("examples"),
+    "uniform, questions": _layer("questions", model=lambda s: _uniform(s), trained=("v",)),
+    "uniform, examples": _layer("examples", model=lambda s: _uniform(s), trained=("v",)),
+    "linear, questions": _layer("questions", model=_linear),
+    "linear, examples": _layer("examples", model=_linear),
+    "layer norm": _layer("questions", model=_normal),
+    "layer norm, small step": _layer("questions", model=_normal, pace=0.01),
+    "residual only": _fixed(lambda words, answers: 0),
+    "word arithmetic": _fixed(lambda words, answers: (answers - words).mean(-2)),
+    "mean token": _fixed(lambda words, answers: unit((answers + words).mean(-2))),
+}
+
+
+def _uniform(setting: Setting) -> TaskVectorAttention:
+    """Queries and keys at zero: attention is uniform, and stays so if only values are trained."""
+    return TaskVectorAttention(setting.d, 0.0, seed=setting.seed)
+
+
+def rivals(setting: Setting, device: str = "cpu", names: tuple[str, ...] = tuple(MODELS)) -> xr.Dataset:
+    """Errors on in-context prompts; dimensions (noise, model, seed, signs, examples)."""
+    settings.among("names", names, MODELS)
+    values = np.stack([[_table(setting, noise, MODELS[name](setting, noise, device)) for name in names]
+                       for noise in setting.noise])
+    axes = {name: axis for name, axis in coordinates(setting).items() if name != "training"}
+    axes["model"] = ("model", list(names), {"long_name": "model", "units": "1"})
+    about = {"long_name": "test error", "units": "fraction"}
+    return xr.Dataset({"error": (("noise", "model", "seed", "signs", "examples"), values, about)}, axes)
+
+
+def coordinates(setting: Setting) -> dict[str, tuple]:
+    """The axes with their names and units."""
+    values = {name: SIGNS if name == "signs" else getattr(setting, name) for name in LABELS}
+    return {name: (name, list(values[name]), {"long_name": text, "units": "1"}) for name, text in LABELS.items()}
+
+
+def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
+    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
+    devices.device(device)
+    settings.among("training", setting.training, TRAININGS)
+    for noise in setting.noise:
+        setting.data(noise)
+    cell_bytes = 4 * setting.d * (setting.batch * 2 * setting.shown * 6 + 4 * setting.points * max(setting.examples))
+    return sweep(measure, setting, device=device, split=("noise", "training"), cell_bytes=cell_bytes, **how)
+
+
+def stored(dataset: xr.Dataset) -> xr.Dataset:
+    """What the package keeps, in single precision."""
+    return dataset.astype("float32", keep_attrs=True)

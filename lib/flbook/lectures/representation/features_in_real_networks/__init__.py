@@ -1,0 +1,241 @@
+r"""What training changes inside a small convolutional network that has to find out which colour matters.
+
+Claim (Chizat et al. 2019, Theorem 2.2): trained as :math:`F = \alpha (f(w) - f(w_0))`, weights move by
+:math:`O(1/\alpha)`, so a network with a large :math:`\alpha` fits its data while what it computes inside stays as it
+was drawn. Claim (Radhakrishnan et al. 2024): where the first layer does move, :math:`W^\top W` turns towards the
+average gradient outer product of what has been learned.
+
+Pictures are those of `coloured_digits`: the label is the class of the red digit, green and blue are there
+to distract. So the feature that has to be learned is known.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor
+
+from flbook import devices, measures, rivals, rng
+from flbook.lectures.representation.features_in_real_networks import features
+from flbook.lectures.representation.features_in_real_networks.coloured_digits import COLOURS, ColouredDigits
+from flbook.models import ConvNet, gelu
+from flbook.runs.sweep import sweep
+from flbook.shapes import Quantity
+from flbook.training.fit import fit
+from flbook.training.losses import squared_classes
+from flbook.training.network import ScaledTraining
+from flbook.training.optimizers import Momentum
+
+VERSION = 1
+
+AT = (0, 10, 20, 30, 40, 50, 60, 80, 100, 150, 200)  # steps that are looked at
+LAYERS = ("pixels", "filters", "hidden")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Everything the experiment depends on; tuples are the axes of the sweep."""
+
+    alpha: tuple[float, ...] = (0.001, 100.0)  # output scale: small moves the features, large keeps them
+    seed: tuple[int, ...] = tuple(range(10))
+    n: int = 500  # training pictures
+    filters: int = 16  # first layer, 5 x 5 pixels x 3 colours each
+    hidden: int = 64  # second layer
+    steps: int = 100
+    lr: float = 0.003  # step size of F where alpha is large; see step_size
+    shuffled: bool = False  # are the training labels given to the wrong pictures?
+    points: int = 300  # test pictures
+
+    @classmethod
+    def book(cls) -> "Setting":
+        """Features that move beside features that stay."""
+        return cls()
+
+    @classmethod
+    def paper(cls) -> "Setting":
+        """The whole dial, longer training, more pictures and seeds."""
+        return cls(alpha=(0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 100.0), seed=tuple(range(12)), n=1000, filters=24,
+                   steps=200, points=1000)
+
+    @classmethod
+    def lazy(cls) -> "Setting":
+        """Large output scales, over which the movement should fall as their inverse."""
+        return cls(alpha=(3.0, 10.0, 30.0, 100.0), n=100, filters=8, steps=8, points=100)
+
+    def step_size(self, alpha: float) -> float:
+        r"""Of the weights: that of F over :math:`\alpha^2`, smaller where a small alpha will have made weights large.
+
+        Three layers that multiply up to an output :math:`1/\alpha` have grown by :math:`\alpha^{-1/3}` each, and the
+        curvature of the loss with their fourth power.
+        """
+        return self.lr * min(1.0, (alpha / 0.07) ** (4 / 3)) / alpha**2
+
+
+class Network:
+    """The ensemble over seeds at one output scale: its training problem, its test pictures, and what to look at."""
+
+    def __init__(self, setting: Setting, alpha: float, device: str, dtype: torch.dtype = torch.float32):
+        data, where = ColouredDigits(setting.n), {"device": devices.device(device), "dtype": dtype}
+        train, test = data.draw(setting.seed), data.draw_test(setting.points, setting.seed)
+        y = _shuffled(train.y, setting.seed) if setting.shuffled else train.y
+        self.net = network(setting).to(**where)
+        self.problem = ScaledTraining(self.net, train.x.to(**where), y, squared_classes, alpha)
+        self.alpha, self.x, self.y = alpha, test.x.to(**where), test.y.to(where["device"])
+        self.few = self.x[:, :50]  # enough for an average over 16 places each
+        self.begin, self.before = self.problem.start(), None
+        self.before = features.patch_gradients(self.net, self.begin, self.few)
+        self._seen: tuple = (None, None)
+
+    def gradient_matrix(self, params) -> Tensor:
+        """Average gradient outer product of F."""
+        if self._seen[0] is not params["w0"]:
+            now = features.patch_gradients(self.net, params, self.few)
+            self._seen = params["w0"], features.gradient_outer_product(self.alpha * (now - self.before))
+        return self._seen[1]
+
+    def alignment(self, params) -> Tensor:
+        """Of the kernel of the pixels, the filters and the hidden layer, on test pictures."""
+        y, layers = features.one_hot(self.y).to(self.x), layers_of(self.net, params, self.x)
+        return torch.stack([features.kernel_alignment(h, y) for h in (self.x.flatten(-3), *layers)], -1)
+
+    def quantities(self) -> list[Quantity]:
+        """What is recorded while training."""
+        matrix, start = features.feature_matrix, features.feature_matrix(self.begin["w0"])
+
+        def moved(params):
+            change = {name: p - self.begin[name] for name, p in params.items()}
+            return self.problem.norm(change) / self.problem.norm(self.begin)
+
+        def accuracy(params):
+            return 1 - measures.class_error(self.problem, params, self.x, self.y)
+
+        def change(params):
+            return matrix(params["w0"]) - start  # before training 0, so its correlation is no number
+
+        return [
+            Quantity("test_accuracy", accuracy, (), "test accuracy", "fraction"),
+            Quantity("train_loss", self.problem.train_loss, (), "training loss"),
+            Quantity("movement", moved, (), "relative movement of the weights"),
+            Quantity("filter_share", lambda p: features.trace_shares(matrix(p["w0"]), 3), ("colour",),
+                     "share of filter energy", "fraction"),
+            Quantity("gradient_share", lambda p: features.trace_shares(self.gradient_matrix(p), 3), ("colour",),
+                     "share of the gradient's energy", "fraction"),
+            Quantity("correlation", lambda p: features.correlation(matrix(p["w0"]), self.gradient_matrix(p)), (),
+                     "correlation of WᵀW with G"),
+            Quantity("correlation_change", lambda p: features.correlation(change(p), self.gradient_matrix(p)), (),
+                     "correlation of WᵀW - W₀ᵀW₀ with G"),
+            Quantity("alignment", self.alignment, ("layer",), "kernel-target alignment"),
+            Quantity("filters", lambda p: p["w0"], ("filter", "colour", "row", "column"), "filter weights"),
+        ]
+
+
+def network(setting: Setting) -> ConvNet:
+    """Filters of 5 x 5 pixels wherever they fit, a hidden layer, ten outputs."""
+    return ConvNet((3, 8, 8), (setting.filters,), 5, 10, gelu, "none", hidden=(setting.hidden,), padding=0,
+                   seed=setting.seed)
+
+
+def layers_of(net: ConvNet, params: dict[str, Tensor], x: Tensor) -> list[Tensor]:
+    """Responses of every layer at given parameters."""
+    with torch.no_grad():
+        return torch.func.functional_call(net, params, (x,), {"every": True})
+
+
+def _shuffled(y: Tensor, seeds: tuple[int, ...]) -> Tensor:
+    """The same labels, given to other pictures."""
+    order = [torch.randperm(y.shape[-1], generator=rng.generator(seed, "shuffle")) for seed in seeds]
+    return torch.stack([row[places] for row, places in zip(y, order, strict=True)])
+
+
+def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
+    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
+    return sweep(measure, setting, device=device, split=("alpha",), **how)
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Train every network and look inside; dimensions (alpha, seed, step) and what a variable adds."""
+    runs = []
+    for alpha in setting.alpha:
+        one, at = Network(setting, alpha, device), [t for t in AT if t <= setting.steps]
+        rule = Momentum(setting.step_size(alpha))
+        runs.append(fit(one.problem, rule, setting.steps, one.quantities(), ("seed",), at).history)
+    whole = xr.concat(runs, "alpha").transpose("alpha", "seed", "step", ...)
+    return whole.assign_coords(
+        alpha=("alpha", np.array(setting.alpha), {"long_name": "output scale α", "units": "1"}),
+        seed=("seed", np.array(setting.seed), {"long_name": "seed", "units": "1"}),
+        colour=("colour", list(COLOURS), {"long_name": "colour", "units": "1"}),
+        layer=("layer", list(LAYERS), {"long_name": "layer", "units": "1"}),
+    )
+
+
+def stored(dataset: xr.Dataset) -> xr.Dataset:
+    """What the package keeps of a run: every number but the filters, as 32-bit floats."""
+    kept = dataset.drop_vars("filters")
+    return kept.assign({name: kept[name].astype("float32") for name in kept})
+
+
+def fixed_features(setting: Setting) -> xr.Dataset:
+    """Test accuracy of what learns no feature: ridge regression, kernels, random features; dimensions (model, seed).
+
+    Every regularisation is chosen on the test pictures, in the rival's favour.
+    """
+    from sklearn.linear_model import RidgeClassifier
+    from sklearn.svm import SVC
+
+    data = ColouredDigits(setting.n)
+    train, test = data.draw(setting.seed), data.draw_test(setting.points, setting.seed)
+    net = network(setting).double()
+    sets = [[h.flatten(2).numpy() for h in (s.x, *layers_of(net, dict(net.named_parameters()), s.x))]
+            for s in (train, test)]
+    pixels, filters, hidden = zip(*sets, strict=True)
+    red = tuple(part[..., :64] for part in pixels)
+    ridges = [RidgeClassifier(alpha=ridge) for ridge in (3.0, 30.0, 300.0)]
+    kernels = [SVC(C=10.0, gamma=g / 192) for g in (0.1, 0.2, 0.4)]
+    told = [SVC(C=10.0, gamma=0.4 / 64)]
+    models = {"linear": (ridges, pixels), "frozen filters": (ridges, filters), "frozen hidden": (ridges, hidden),
+              "kernel": (kernels, pixels), "kernel told red": (told, red)}
+    best = [
+        [max(m.fit(h[0][k], train.y[k].numpy()).score(h[1][k], test.y[k].numpy()) for m in choice)
+         for k in range(len(setting.seed))]
+        for choice, h in models.values()
+    ]
+    return xr.Dataset(
+        {"test_accuracy": (("model", "seed"), np.array(best), {"long_name": "test accuracy", "units": "fraction"})},
+        coords={"model": list(models), "seed": list(setting.seed)},
+    )
+
+
+def laziness(setting: Setting) -> xr.Dataset:
+    """What is left of movement when the output scale grows, and how far from its tangent it ends; (alpha, seed).
+
+    After the same steps: relative movement of the weights, relative change of the hidden kernel on test pictures, and
+    relative distance of the test outputs from those of the exactly linearised network. In float64, because a large
+    alpha enlarges rounding errors, too.
+    """
+    nets = [Network(setting, alpha, "cpu", torch.float64) for alpha in setting.alpha]
+    tangent = _ends(setting, nets[-1], rivals.lazy(nets[-1].problem))[1]
+    columns = []
+    for one in nets:
+        params, outputs = _ends(setting, one, one.problem)
+        moved = one.problem.norm({k: p - one.begin[k] for k, p in params.items()}) / one.problem.norm(one.begin)
+        now, before = (layers_of(one.net, p, one.x)[-1].double() for p in (params, one.begin))
+        kernels = [torch.einsum("...nk,...mk->...nm", h, h).flatten(-2) for h in (now, before)]
+        columns.append([moved, _apart(*kernels), _apart(outputs.double(), tangent.double())])
+    names = ("movement of the weights", "change of the hidden kernel", "distance to the linearised network")
+    table = {
+        name: (("alpha", "seed"), torch.stack(column).numpy(), {"long_name": long, "units": "1"})
+        for name, long, column in zip(("movement", "kernel", "tangent"), names, zip(*columns, strict=True), strict=True)
+    }
+    coords = {"alpha": ("alpha", list(setting.alpha), {"long_name": "output scale α", "units": "1"}),
+              "seed": list(setting.seed)}
+    return xr.Dataset(table, coords)
+
+
+def _ends(setting: Setting, one: Network, problem) -> tuple[dict[str, Tensor], Tensor]:
+    params = fit(problem, Momentum(setting.step_size(one.alpha)), setting.steps).params
+    return params, problem.predict(params, one.x).detach().flatten(1)
+
+
+def _apart(a: Tensor, b: Tensor) -> Tensor:
+    return (a - b).norm(dim=-1) / b.norm(dim=-1)

@@ -1,0 +1,197 @@
+r"""A concept inside a network: found as a direction, steered along it, erased, each time against random features.
+
+Claim (Belrose et al. 2023): the smallest affine edit after which no linear probe finds a concept is known in closed
+form. Claim of the tutorial's slide (Park et al. 2025): concepts are directions. The network answers two questions about
+a picture of three coloured digits: which digit is red, and is the green digit odd? The second is the concept; the two
+answers are independent by construction, so whatever an edit does to the first is damage.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor
+
+from flbook import devices, rng
+from flbook.lectures.representation.features_in_real_networks import features
+from flbook.lectures.representation.features_in_real_networks.coloured_digits import Coloured, ColouredDigits
+from flbook.models import ConvNet, gelu
+from flbook.runs.sweep import sweep
+from flbook.training.fit import fit
+from flbook.training.losses import SquaredClasses, squared_classes
+from flbook.training.network import ScaledTraining
+from flbook.training.optimizers import Momentum
+
+VERSION = 1
+
+STRENGTHS = (0.0, 0.5, 1.0, 1.5, 2.0)  # of steering, in differences of means
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Everything the experiment depends on; tuples are the axes of the sweep."""
+
+    model: tuple[str, ...] = ("trained", "frozen", "wide frozen")
+    seed: tuple[int, ...] = tuple(range(10))
+    n: int = 400  # training pictures
+    probed: int = 500  # pictures from which directions are found; as many unseen ones to test them on
+    filters: int = 16
+    hidden: int = 64
+    wide: int = 256  # hidden neurons of the wide frozen network
+    steps: int = 120
+    alpha: float = 0.001  # output scale: features move
+    lr: float = 1e-5  # step size of the outputs; that of the weights is this over alpha^2
+
+    @classmethod
+    def book(cls) -> "Setting":
+        """Ten networks trained on two questions, and random features beside them."""
+        return cls()
+
+    @classmethod
+    def paper(cls) -> "Setting":
+        """More pictures, more seeds, longer training."""
+        return cls(seed=tuple(range(12)), n=800, probed=1000, filters=24, wide=1024, steps=150)
+
+
+class TwoQuestions(SquaredClasses):
+    """Ten outputs for the red digit, an eleventh for the concept, +0.3 or -0.3, as large: label ``red + 10 * odd``."""
+
+    def __call__(self, f: Tensor, y: Tensor) -> Tensor:
+        """The loss of each sample."""
+        odd = 0.6 * (y >= 10) - 0.3
+        return squared_classes(f[..., :10], y % 10) + (f[..., 10] - odd) ** 2 / 2
+
+
+def question(pictures: Coloured) -> Tensor:
+    """The concept: +1 where the green digit is odd, -1 where it is even."""
+    return 2.0 * (pictures.digits[..., 1] % 2) - 1.0
+
+
+class Inside:
+    """Hidden features of an ensemble on pictures to find directions with and on unseen ones, and its two read-outs."""
+
+    def __init__(self, setting: Setting, model: str, device: str):
+        width, scale = (setting.wide if model == "wide frozen" else setting.hidden), setting.alpha
+        data, where = ColouredDigits(setting.n), {"device": devices.device(device), "dtype": torch.float32}
+        self.net = ConvNet((3, 8, 8), (setting.filters,), 5, 11, gelu, "none", hidden=(width,), padding=0,
+                           seed=setting.seed).to(**where)
+        params = {name: p.detach() for name, p in self.net.named_parameters()}
+        train, found = data.draw(setting.seed), ColouredDigits(setting.probed).draw(setting.seed)
+        unseen = data.draw_test(setting.probed, setting.seed)
+        if model == "trained":
+            y = train.y + 10 * (question(train) > 0)
+            problem = ScaledTraining(self.net, train.x.to(**where), y, TwoQuestions(), scale)
+            params = fit(problem, Momentum(setting.lr / scale**2), setting.steps).params
+        self.h, self.h_test, at_train = (self._hidden(params, s.x.to(**where)) for s in (found, unseen, train))
+        self.z, self.z_test, self.y_test = question(found), question(unseen), unseen.y
+        self.read = readout(at_train, torch.cat([features.one_hot(train.y), question(train)[..., None]], -1))
+
+    def _hidden(self, params, x) -> Tensor:
+        with torch.no_grad():
+            return torch.func.functional_call(self.net, params, (x,), {"every": True})[-1].double().cpu()
+
+    def answers(self, h: Tensor) -> tuple[Tensor, Tensor]:
+        """Shares of pictures that are given the right red digit, and that are called odd; h: ``(*E, n, k)``."""
+        f = torch.einsum("...nk,...kc->...nc", h, self.read[0]) + self.read[1][..., None, :]
+        return (f[..., :10].argmax(-1) == self.y_test).double(), (f[..., 10] > 0).double()
+
+
+def readout(h: Tensor, targets: Tensor, ridge: float = 1e-2) -> tuple[Tensor, Tensor]:
+    """Ridge regression of several targets at once: weights ``(*E, k, c)``, offsets ``(*E, c)``."""
+    both = [features.probe(h, targets[..., c], ridge) for c in range(targets.shape[-1])]
+    return torch.stack([w for w, _ in both], -1), -torch.stack([b for _, b in both], -1)
+
+
+def shaped_like(h: Tensor, length: Tensor, seeds: tuple[int, ...]) -> Tensor:
+    """A random direction with the covariance of the features, of given length: what chance steering would do."""
+    mix = rng.normal((h.shape[-2],), seeds, "random direction")
+    way = torch.einsum("...n,...nk->...k", mix, h - h.mean(-2, keepdim=True))
+    return way / way.norm(dim=-1, keepdim=True) * length[..., None]
+
+
+def steered(inside: Inside, way: Tensor) -> tuple[Tensor, Tensor]:
+    """Over strengths: share of even cases that are called odd, and share of all red digits still named right."""
+    even = (inside.z_test < 0).double()
+    said, named = [], []
+    for c in STRENGTHS:
+        right, odd = inside.answers(inside.h_test + c * way[..., None, :])
+        said.append((odd * even).sum(-1) / even.sum(-1))
+        named.append(right.mean(-1))
+    return torch.stack(said, -1), torch.stack(named, -1)
+
+
+def erased(inside: Inside, edit) -> dict[str, Tensor]:
+    """What is left after an edit: a probe fitted anew on half of the unseen pictures, and the read-outs."""
+    h, half = edit(inside.h_test), inside.h_test.shape[-2] // 2
+    right, odd = inside.answers(h)
+    fresh = features.probe(h[..., :half, :], inside.z_test[..., :half])
+    return {
+        "probe": features.probed(fresh, h[..., half:, :], inside.z_test[..., half:]),
+        "says": (odd == (inside.z_test > 0)).double().mean(-1),
+        "names": right.mean(-1),
+        "moved": (edit(inside.h) - inside.h).square().sum(-1).mean(-1) / inside.h.var(-2, correction=0).sum(-1),
+    }
+
+
+def kernel_probe(inside: Inside, edit) -> Tensor:
+    """Accuracy of a radial kernel machine after an edit, one seed at a time: scikit-learn knows no ensembles."""
+    from sklearn.svm import SVC
+
+    sets = (edit(inside.h), inside.z, edit(inside.h_test), inside.z_test)
+    parts = [[x.numpy() for x in part[:, ::2]] for part in sets]  # half of the pictures: it is slow
+    return torch.tensor([SVC(C=10.0).fit(a, b).score(c, d) for a, b, c, d in zip(*parts, strict=True)])
+
+
+def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
+    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
+    return sweep(measure, setting, device=device, split=("model",), **how)
+
+
+def stored(dataset: xr.Dataset) -> xr.Dataset:
+    """What the package keeps of a run: every number, as 32-bit floats."""
+    return dataset.assign({name: dataset[name].astype("float32") for name in dataset})
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Find, steer and erase in every network; dimensions (model, seed), strength of steering, edit."""
+    rows = [_row(Inside(setting, model, device), setting.seed) for model in setting.model]
+    return xr.concat(rows, "model").assign_coords(
+        model=("model", list(setting.model), {"long_name": "features", "units": "1"}),
+        seed=("seed", np.array(setting.seed), {"long_name": "seed", "units": "1"}),
+        strength=("strength", np.array(STRENGTHS), {"long_name": "steering strength c", "units": "1"}),
+        edit=("edit", ["none", "smallest", "orthogonal", "probe", "random"], {"long_name": "edit", "units": "1"}),
+    )
+
+
+def _row(inside: Inside, seeds: tuple[int, ...]) -> xr.Dataset:
+    way = features.mean_difference(inside.h, inside.z)
+    weights, offset = features.probe(inside.h, inside.z)
+    middle = torch.einsum("...nk,...k->...n", inside.h, way).mean(-1)
+    chance = shaped_like(inside.h, way.norm(dim=-1), seeds)
+    flips, names = zip(*(steered(inside, one) for one in (way, chance)), strict=True)
+
+    def project(direction):
+        unit = direction / direction.norm(dim=-1, keepdim=True)
+        return features.Eraser(inside.h.mean(-2), unit, unit)
+
+    smallest, orthogonal = (features.eraser(inside.h, inside.z, smallest=small) for small in (True, False))
+    edits = (lambda h: h, smallest, orthogonal, project(weights), project(chance))
+    left = [erased(inside, edit) for edit in edits]
+    variables = {
+        "along_means": (("seed",), features.probed((way, middle), inside.h_test, inside.z_test),
+                        "accuracy along the difference of means"),
+        "probe_accuracy": (("seed",), features.probed((weights, offset), inside.h_test, inside.z_test),
+                           "accuracy of a linear probe"),
+        "cosine": (("seed",), torch.cosine_similarity(way, inside.read[0][..., 10], -1), "cosine with the read-out"),
+        "kernel_before": (("seed",), kernel_probe(inside, edits[0]), "accuracy of a kernel machine"),
+        "kernel_after": (("seed",), kernel_probe(inside, smallest), "accuracy of a kernel machine after erasing"),
+        "flips": (("direction", "seed", "strength"), torch.stack(flips), "even cases called odd"),
+        "names_red": (("direction", "seed", "strength"), torch.stack(names), "red digits named right"),
+    }
+    long = {"probe": "accuracy of a probe fitted anew", "says": "parity told right", "names": "red digits named right",
+            "moved": "share of variance moved"}
+    for name, text in long.items():
+        variables[f"left_{name}"] = (("edit", "seed"), torch.stack([one[name] for one in left]), text)
+    table = {k: (dims, v.numpy(), {"long_name": text, "units": "fraction"}) for k, (dims, v, text) in variables.items()}
+    return xr.Dataset(table, coords={"direction": ["concept", "random"]})

@@ -1,0 +1,215 @@
+r"""How many samples show the direction behind :math:`y = h_k(\langle\beta, x\rangle)`: three statistics, any gate.
+
+Claims: the average :math:`\sum_i T(y_i)x_i` finds beta from of order d samples exactly if the gate T correlates with
+:math:`h_1`, at a rate set by one number, :math:`c_1^2/E T^2`; the top eigenvector of :math:`\sum_i T(y_i)x_ix_i^\top`
+finds it above a threshold in n/d if T correlates with :math:`h_2` (Lu and Li 2020; Mondelli and Montanari 2019); one
+gradient step of a neuron needs of order :math:`d^k` samples (Ben Arous et al. 2021).
+
+Given the labels, what is orthogonal to beta is Gaussian. So average and gradient are drawn in two coordinates and one
+length, exactly in law: d leaves the cost.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import product
+
+import numpy as np
+import torch
+import xarray as xr
+
+from flbook import devices, hermite
+from flbook.estimators import weighted_second_moment
+from flbook.rng import normal, numpy_generator
+from flbook.runs.sweep import sweep
+
+VERSION = 1
+BIAS = -1.0  # the gradient's neuron has the activation ReLU(a - 1), which has a part of degree 1, 2 and 3
+TURN = 2 / 6**0.5  # the label at which h_3 turns
+
+
+def activation_slope(a: np.ndarray) -> np.ndarray:
+    """The derivative of ReLU(a - 1)."""
+    return (a > -BIAS) * 1.0
+
+
+def activation_coefficients(degree: int) -> np.ndarray:
+    """Hermite coefficients of ReLU(a - 1)."""
+    return hermite.coefficients(lambda a: np.maximum(a + BIAS, 0), degree, (-BIAS,))
+
+
+def gates(link: hermite.Series) -> dict[str, tuple[Callable, tuple[float, ...]]]:
+    """Name -> gate, and the labels at which it jumps. The last two know the link."""
+    return {
+        "y": (lambda y: y, ()),
+        "y³": (lambda y: y**3, ()),
+        "tanh y": (np.tanh, ()),
+        "-tanh y": (lambda y: -np.tanh(y), ()),
+        "sign y": (np.sign, (0.0,)),
+        "small y": (lambda y: y * (np.abs(y) < TURN), (-TURN, TURN)),
+        "E[z|y]": (hermite.best_gate(link, 1), ()),
+        "1 - 1/E[z²|y]": (best_matrix_gate(link), ()),
+    }
+
+
+def best_matrix_gate(link: Callable) -> Callable:
+    r"""The gate :math:`1 - 1/E[z^2 \mid y]`, the best one for the matrix; cut off at -10, which matters little.
+
+    Source: Mondelli and Montanari (2019), section 3; Luo, Alghamdi and Lu (2019).
+    """
+    second = hermite.best_gate(link, 2)
+    return lambda y: 1 - 1 / np.maximum(1 + 2**0.5 * second(y), 1 / 11)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Everything the experiment depends on; tuples are the axes of the sweep."""
+
+    link: tuple[int, ...] = (3,)  # k: the label is h_k of the hidden coordinate
+    gate: tuple[str, ...] = ("y", "y³", "sign y", "small y", "E[z|y]")
+    d: tuple[int, ...] = (256,)
+    alpha: tuple[float, ...] = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # samples over dimension, n/d
+    seed: tuple[int, ...] = tuple(range(40))
+    statistic: str = "average"  # or "gradient" (of a neuron), or "matrix" (its top eigenvector)
+
+    def __post_init__(self):
+        if self.statistic not in STATISTICS:
+            raise ValueError(f"statistic must be one of {', '.join(STATISTICS)}, not {self.statistic!r}")
+        known = gates(hermite.he(1))
+        if unknown := [name for name in self.gate if name not in known]:
+            raise ValueError(f"gate must be one of {', '.join(known)}, not {unknown[0]!r}")
+        if min(self.link) < 1 or min(self.d) < 3 or min(self.alpha) * min(self.d) < 1:
+            raise ValueError(
+                f"link must be degrees >= 1, d >= 3 and alpha d >= 1, not {self.link}, {self.d} and {self.alpha}")
+
+    @classmethod
+    def book(cls) -> "Setting":
+        """The average with five gates on the third Hermite polynomial."""
+        return cls()
+
+    @classmethod
+    def labels(cls) -> "Setting":
+        """The average of the labels themselves, on the first three polynomials."""
+        return cls(link=(1, 2, 3), gate=("y",), seed=tuple(range(200)))
+
+    @classmethod
+    def one_step(cls, k: int) -> "Setting":
+        """The gradient of a neuron on the polynomial of degree k, over the samples that it should take."""
+        alpha = np.geomspace(2 ** (k - 1), max(16, 4 * 48 ** (k - 1)), 5 + 3 * k)
+        return cls(link=(k,), gate=("y",), d=(12, 24, 48), statistic="gradient", seed=tuple(range(200)),
+                   alpha=tuple(map(float, alpha.round(2))))
+
+    @classmethod
+    def spectral(cls) -> "Setting":
+        """The matrix on the fourth polynomial, which no average can see."""
+        return cls(link=(4,), gate=("y", "-tanh y", "1 - 1/E[z²|y]"), d=(160,), statistic="matrix",
+                   alpha=(0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0), seed=tuple(range(12)))
+
+    @classmethod
+    def paper(cls) -> "Setting":
+        """The threshold of the matrix at three dimensions."""
+        return replace(cls.spectral(), d=(100, 200, 400), seed=tuple(range(64)),
+                       alpha=(0.3, 0.4, 0.5, 0.6, 0.7, 0.85, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0))
+
+
+def sample_sizes(alpha: tuple[float, ...], d: int) -> np.ndarray:
+    """n for every alpha."""
+    return np.array([round(a * d) for a in alpha])
+
+
+def summed(t: np.ndarray, along: np.ndarray, sizes: np.ndarray, rest: float) -> tuple[np.ndarray, np.ndarray]:
+    r""":math:`\sum_{i\le n} t_i x_i`: its part along one direction, its squared length across, for every n of `sizes`.
+
+    `along` are the samples' coordinates in that direction. Across, the samples are independent of t, so the sum is,
+    in law, :math:`(\sum t_i^2)^{1/2}` times a Gaussian vector of squared length `rest`.
+    """
+    return np.cumsum(t * along)[sizes - 1], np.cumsum(t**2)[sizes - 1] * rest
+
+
+def average(k: int, name: str, d: int, alpha: tuple[float, ...], seed: int) -> np.ndarray:
+    """Cosine of the average with beta, for every alpha."""
+    link, sizes = hermite.he(k), sample_sizes(alpha, d)
+    z = numpy_generator(seed, "along beta").standard_normal(sizes.max())
+    rest = numpy_generator(seed, f"across {d}").chisquare(d - 1)
+    signal, across = summed(gates(link)[name][0](link(z)), z, sizes, rest)
+    return signal / np.sqrt(signal**2 + across)
+
+
+def gradient(k: int, name: str, d: int, alpha: tuple[float, ...], seed: int) -> np.ndarray:
+    r"""Cosine with beta of a step on a neuron w, towards the side on which it should lie, for every alpha.
+
+    The step is :math:`\sum_i T(y_i)\sigma'(a_i)x_i`, :math:`a = \langle w, x\rangle`, without its part along w; w has
+    the overlap :math:`m = d^{-1/2}` with beta that is typical of a random one.
+    """
+    link, sizes, m = hermite.he(k), sample_sizes(alpha, d), d**-0.5
+    a = numpy_generator(seed, "along the neuron").standard_normal(sizes.max())
+    active = np.flatnonzero(activation_slope(a))
+    p = numpy_generator(seed, f"across it {k}").standard_normal(len(active))  # towards beta; nobody sees the others
+    y = link(m * a[active] + np.sqrt(1 - m**2) * p)
+    t = np.append(0.0, gates(link)[name][0](y) * activation_slope(a[active]))
+    seen = np.searchsorted(active, sizes)
+    signal, across = summed(t, np.append(0.0, p), seen + 1, numpy_generator(seed, f"across {d}").chisquare(d - 2))
+    length = np.sqrt(signal**2 + across)
+    side = np.sign(activation_coefficients(k)[k])
+    return side * np.sqrt(1 - m**2) * signal / np.where(length > 0, length, 1.0)  # no active sample: no direction
+
+
+def step_law(k: int, d: int) -> tuple[float, float]:
+    r"""Signal S and noise V of such a step: its mean across w is S, its other coordinates have the variance V/n.
+
+    .. math:: S = k\,b_k m^{k-1}\sqrt{1 - m^2}, \qquad
+              V = E\,h_k(z)^2\sigma'(a)^2 = \sum_j c_j(h_k^2)\,c_j(\sigma'^2)\,m^j
+
+    with b the activation's coefficients. Both are :math:`E\,h_j(\langle w, x\rangle)h_k(\langle\beta, x\rangle) =
+    \delta_{jk}m^k`.
+    """
+    m, square = d**-0.5, hermite.he(k).power(2)
+    active = hermite.coefficients(activation_slope, 2 * k, (-BIAS,))
+    power = hermite.coefficients(square, 2 * k) * active * m ** np.arange(2 * k + 1)
+    return k * activation_coefficients(k)[k] * m ** (k - 1) * np.sqrt(1 - m**2), float(power.sum())
+
+
+def matrix(k: int, name: str, d: int, alpha: tuple[float, ...], seed: int, device: str = "cpu") -> np.ndarray:
+    """Size of the cosine of the matrix's top eigenvector with beta, the first axis, for every alpha; drawn directly."""
+    link = hermite.he(k)
+    sizes = sample_sizes(alpha, d)
+    x = torch.cat([normal((256, d), seed, f"rows {d} {part}") for part in range(-(-sizes.max() // 256))])
+    t = torch.as_tensor(gates(link)[name][0](link(x[:, 0].numpy())))
+    x, t = x.to(devices.device(device)), t.to(devices.device(device))
+    found = [torch.linalg.eigh(weighted_second_moment(x[:n], t[:n]))[1][0, -1].abs() for n in sizes]
+    return torch.stack(found).cpu().numpy()
+
+
+STATISTICS = {"average": average, "gradient": gradient, "matrix": matrix}
+AXES = {
+    "link": ("degree k of the link", "1"),
+    "gate": ("gate T", ""),
+    "d": ("dimension d", "1"),
+    "seed": ("seed", ""),
+    "alpha": ("samples over dimension n/d", "1"),
+}
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Cosine and squared cosine with beta; dimensions (link, gate, d, seed, alpha)."""
+    how = {"device": device} if setting.statistic == "matrix" else {}
+    one = STATISTICS[setting.statistic]
+    cells = product(setting.link, setting.gate, setting.d, setting.seed)
+    found = np.stack([one(k, name, d, setting.alpha, seed, **how) for k, name, d, seed in cells])
+    found = found.reshape([len(getattr(setting, axis)) for axis in AXES])
+    return xr.Dataset(
+        {"alignment": (tuple(AXES), found, {"long_name": "cosine with β", "units": "1"}),
+         "overlap": (tuple(AXES), found**2, {"long_name": "squared cosine with β", "units": "1"})},
+        coords={axis: (axis, list(getattr(setting, axis)), {"long_name": text, "units": units})
+                for axis, (text, units) in AXES.items()},
+    )  # fmt: skip
+
+
+def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
+    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
+    devices.device(device)
+    return sweep(measure, setting, device=device, split=("d", "link"), cell_bytes=1, memory=2**20, **how)
+
+
+def stored(dataset: xr.Dataset) -> xr.Dataset:
+    """What the stored result keeps: the squared cosine in float32."""
+    return dataset[["overlap"]].astype("float32")

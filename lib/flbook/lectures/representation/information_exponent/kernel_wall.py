@@ -1,0 +1,112 @@
+r"""The risk on :math:`y = h_3(\langle\beta, x\rangle)`: linear regression, the best kernel, and a gate's direction.
+
+Claims: linear regression explains nothing at any n. The kernel of all Hermite polynomials of degree three in d
+variables, told the degree of the target and nothing else to waste samples on, leaves a risk of :math:`1 - n/D` with
+:math:`D = \binom{d+2}{3}`, so it needs of order d^3 samples. A direction from one gated average, and a fit of one
+variable along it, need of order d.
+
+No test data is drawn: every risk is exact in the estimate, because Hermite polynomials are orthogonal.
+"""
+
+import math
+from dataclasses import dataclass
+
+import torch
+import xarray as xr
+from jaxtyping import Float
+from torch import Tensor
+
+from flbook import devices, hermite
+from flbook.estimators import averaging
+from flbook.rng import normal
+from flbook.runs.sweep import sweep
+
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Everything the experiment depends on; tuples are the axes of the sweep."""
+
+    n: tuple[int, ...] = (100, 200, 400, 800, 1600)  # samples
+    seed: tuple[int, ...] = tuple(range(10))
+    d: int = 32  # dimension
+
+    @classmethod
+    def book(cls) -> "Setting":
+        """Up to fifty samples a dimension, while the kernel would need 187."""
+        return cls()
+
+
+def kernel(x: Float[Tensor, "n d"]) -> Float[Tensor, "n n"]:
+    r"""The kernel :math:`\sum_{|a| = 3} h_a(x)h_a(x')` over all products of Hermite polynomials of total degree three.
+
+    With :math:`s = \langle x, x'\rangle` it is
+    :math:`\frac{s^3}{6} + \frac s2\big(d + 2 - \|x\|^2 - \|x'\|^2\big)`, from Mehler's formula.
+    """
+    s, square = x @ x.mT, x.square().sum(-1)
+    return s**3 / 6 + s / 2 * (x.shape[-1] + 2 - square[:, None] - square)
+
+
+def size(d: int) -> int:
+    """The number of features of the kernel."""
+    return math.comb(d + 2, 3)
+
+
+def linear_risk(x: Tensor, y: Tensor) -> float:
+    """The smallest risk over all ridges; E y x = 0, so a weight w has the risk 1 + |w|^2, smallest at no weight."""
+    ridges = x.shape[-1] * torch.logspace(-4, 6, 11, dtype=x.dtype)
+    grams = x.mT @ x / len(x) + (ridges / len(x))[:, None, None] * torch.eye(x.shape[-1], dtype=x.dtype)
+    w = torch.linalg.solve(grams, (x.mT @ y / len(x)).expand(len(ridges), -1))
+    return float(1 + w.square().sum(-1).min())
+
+
+def kernel_risk(x: Tensor, y: Tensor) -> float:
+    """The smallest risk over three ridges; weights a have the risk 1 - 2 a.y + a.K a: the kernel reproduces itself."""
+    K, risks = kernel(x), []
+    for ridge in (1e-6, 0.03, 0.3):
+        root = torch.linalg.cholesky(K + ridge * size(x.shape[-1]) * torch.eye(len(x), dtype=x.dtype))
+        a = torch.cholesky_solve(y[:, None], root)[:, 0]
+        risks.append(float(1 - 2 * a @ y + a @ (K @ a)))
+    return min(risks)
+
+
+def gated_risk(x: Tensor, y: Tensor, gated: Tensor) -> float:
+    """Project on the gated average, fit a cubic there: with coefficients c and cosine m it is 1 + |c|^2 - 2 c_3 m^3."""
+    w = averaging(x, gated)
+    w = w / w.norm()
+    features = torch.stack([hermite.polynomial(k, x @ w) for k in range(4)], -1)
+    c = torch.linalg.lstsq(features, y[:, None]).solution[:, 0]
+    return float(1 + c.square().sum() - 2 * c[3] * w[0] ** 3)
+
+
+def risks(n: int, d: int, seed: int, device: str = "cpu") -> list[float]:
+    """Risk of each model on one sample, beta the first axis."""
+    link = hermite.he(3)
+    x = normal((n, d), seed, f"inputs {n}")
+    y = link(x[:, 0])
+    gate = torch.as_tensor(hermite.best_gate(link, 1)(y.numpy()))
+    x, y, gate = (part.to(devices.device(device)) for part in (x, y, gate))
+    return [linear_risk(x, y), kernel_risk(x, y), gated_risk(x, y, y.sign()), gated_risk(x, y, gate)]
+
+
+MODELS = ("linear", "kernel", "sign y", "E[z|y]")
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Risk in units of the label's variance; dimensions (model, n, seed)."""
+    found = [[risks(n, setting.d, seed, device) for seed in setting.seed] for n in setting.n]
+    return xr.Dataset(
+        {"risk": (("n", "seed", "model"), found, {"long_name": "risk E(y - f)²", "units": "1"})},
+        coords={
+            "n": ("n", list(setting.n), {"long_name": "samples n", "units": "1"}),
+            "seed": ("seed", list(setting.seed), {"long_name": "seed", "units": ""}),
+            "model": ("model", list(MODELS), {"long_name": "model", "units": ""}),
+        },
+    )
+
+
+def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
+    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
+    devices.device(device)
+    return sweep(measure, setting, device=device, **how)

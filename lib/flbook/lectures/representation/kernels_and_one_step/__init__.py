@@ -1,0 +1,273 @@
+r"""Fixed features against features that one gradient step has moved, on a single-index target.
+
+Claims (Ba et al. 2022), in the limit :math:`n, N, d \to \infty` in proportion: no ridge, random feature, tangent or
+inner-product kernel gets below :math:`\|P_{>1}f_*\|^2`; after one step of size :math:`\eta = \Theta(1)` a
+network is a better, but still a linear model; after a step of size :math:`\eta = \Theta(\sqrt N)` it gets below.
+
+The protocol is the paper's: one sample for the step on the first layer, a fresh one of equal size for ridge regression
+on the second. For erf features and an erf target the risk is exact, otherwise it is measured on test points.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.special
+import torch
+import xarray as xr
+from torch import Tensor
+
+from flbook import devices
+from flbook.data.single_index import SingleIndex, SingleIndexSample
+from flbook.estimators import kernel_ridge, ridge
+from flbook.models import activations, kernels
+from flbook.models.random_features import RandomFeatures
+from flbook.runs.sweep import sweep
+from flbook.theory import one_step
+
+VERSION = 1
+
+FUNCTIONS = {"tanh": (activations.tanh, np.tanh), "erf": (activations.erf, scipy.special.erf)}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Everything the experiment depends on; tuples are the axes of the sweep."""
+
+    psi_1: tuple[float, ...] = (8.0,)  # n/d, samples a dimension
+    eta: tuple[float, ...] = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # size of the step; 0 is random features
+    lam: tuple[float, ...] = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0)  # ridge, lam/N beside the mean square error
+    seed: tuple[int, ...] = tuple(range(10))
+    d: int = 192  # input dimension
+    psi_2: float = 2.0  # N/d, neurons a dimension
+    activation: str = "erf"  # sigma, of the student
+    link: str = "erf"  # sigma*, of the target
+    noise: float = 0.1  # standard deviation of the label noise
+    points: int = 2048  # test points, where the risk has no closed form
+
+    @classmethod
+    def book(cls) -> "Setting":
+        """Step sizes from none to beyond the square root of the width, exact risk."""
+        return cls()
+
+    @classmethod
+    def samples(cls) -> "Setting":
+        """A large step, twice the square root of the width, and more and more samples."""
+        return cls(psi_1=(4.0, 8.0, 16.0), eta=(32.0,), seed=tuple(range(12)), d=128)
+
+    @classmethod
+    def rivals(cls) -> "Setting":
+        """The tutorial's case, tanh on tanh, for every model; the step is twice the square root of the width."""
+        return cls(psi_1=(2.0, 4.0, 8.0, 16.0), eta=(32.0,), lam=(1e-3, 1e-2, 3e-2, 1e-1, 1.0), d=128,
+                   activation="tanh", link="tanh")
+
+    @classmethod
+    def spikes(cls) -> "Setting":
+        """Step sizes around the threshold."""
+        eta = (1.0, 2.0, 3.0, 3.5, 4.0, 5.0, 8.0, 384**0.5)
+        return cls(psi_1=(4.0,), eta=eta, seed=tuple(range(32)), activation="tanh", link="tanh")
+
+    @classmethod
+    def paper(cls) -> "Setting":
+        r"""Figure 3(c) of the paper, :math:`\eta = N^\alpha` with :math:`\alpha \le 1/2`: half of its 50 runs."""
+        eta = tuple(1024 ** (k / 10) for k in range(6))
+        return cls(psi_1=(1.0, 2.0, 4.0, 8.0, 16.0), eta=eta, lam=(1e-3,), seed=tuple(range(25)), d=512)
+
+    def thinned(self, **fields) -> "Setting":
+        """The same setting with some fields changed."""
+        return replace(self, **fields)
+
+    @property
+    def width(self) -> int:
+        """Neurons N."""
+        return round(self.psi_2 * self.d)
+
+
+def parts(setting: Setting) -> tuple[one_step.Parts, one_step.Parts]:
+    """Constant, linear and remaining part of the activation and of the target."""
+    return tuple(one_step.parts(FUNCTIONS[name][1]) for name in (setting.activation, setting.link))
+
+
+def data(setting: Setting, psi_1: float) -> SingleIndex:
+    """The data model at one sample size."""
+    return SingleIndex(round(psi_1 * setting.d), setting.d, FUNCTIONS[setting.link][0], setting.noise)
+
+
+def on(device: str, sample: SingleIndexSample, dtype: torch.dtype = torch.float64) -> SingleIndexSample:
+    """The sample on a device."""
+    return SingleIndexSample(*(part.to(devices.device(device), dtype) for part in sample))
+
+
+def start(setting: Setting, first: SingleIndexSample) -> RandomFeatures:
+    """The networks of all seeds before training, on the device and in the precision of the first sample."""
+    net = RandomFeatures.draw(setting.d, setting.width, FUNCTIONS[setting.activation][0], setting.seed)
+    return replace(net, w=net.w.to(first.x), a=net.a.to(first.x))
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Risk after one step and a ridge regression, and that of the Gaussian equivalent; (psi_1, eta, seed, lam)."""
+    check(setting)
+    closed = setting.activation == setting.link == "erf"
+    sigma, target = parts(setting)
+    risks, equivalents = [], []
+    for psi_1 in setting.psi_1:
+        model = data(setting, psi_1)
+        first, fresh = (on(device, model.draw(setting.seed, role)) for role in ("first", "fresh"))
+        test = None if closed else on(device, model.draw_test(setting.points, setting.seed))
+        direction, net = model.direction.to(first.x), start(setting, first)
+        gradient = net.gradient(first.x, first.y)
+        for eta in setting.eta:  # one at a time: the features of all of them would not fit into the memory
+            moved = net.moved(gradient, eta)
+            if closed:
+                weights = ridge(moved.features(fresh.x), fresh.y, setting.lam)
+                risks.append(kernels.erf_risk(moved, weights, direction))
+            else:
+                outputs = by_features(moved.features, setting, fresh, test.x)
+                risks.append((outputs - test.target[:, None]).square().mean(-1))
+            squares, overlaps = (part.cpu().numpy() for part in moved.spectrum(direction))
+            equivalents.append(one_step.gaussian_equivalent_risk(
+                setting.lam, model.n, setting.width, squares, overlaps, sigma, target, setting.noise))
+    dims = ("psi_1", "eta", "seed", "lam")
+    shape = [len(getattr(setting, name)) for name in dims]
+    columns = {"risk": (torch.stack(risks).cpu().numpy(), "risk R"),
+               "equivalent": (np.stack(equivalents), "risk of the Gaussian equivalent")}
+    return xr.Dataset({name: (dims, values.reshape(shape), {"long_name": text, "units": "1"})
+                       for name, (values, text) in columns.items()}, coords=coordinates(setting, dims))
+
+
+def spectra(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    r"""The first layer after the step: its singular values, where the largest points, and how near rank one it moved.
+
+    `rank_one_error` is :math:`\|G_0 - A\|/\|G_0\|` in operator norm, of the gradient before the step; (psi_1, seed).
+    """
+    rows, errors = [], []
+    for psi_1 in setting.psi_1:
+        model = data(setting, psi_1)
+        first = on(device, model.draw(setting.seed))
+        net = start(setting, first)
+        gradient = net.gradient(first.x, first.y)
+        pull = torch.einsum("sn,snd->sd", first.y, first.x) / (model.n * math.sqrt(net.width))
+        rank_one = parts(setting)[0].mu_1 * net.a[..., :, None] * pull[..., None, :]
+        errors.append(length(gradient + rank_one) / length(gradient))
+        rows += [net.moved(gradient, eta).spectrum(model.direction.to(first.x)) for eta in setting.eta]
+    squares, overlaps = (torch.stack(part).cpu().numpy() for part in zip(*rows, strict=True))
+    dims = ("psi_1", "eta", "seed")
+    shape = [len(getattr(setting, name)) for name in dims]
+    about = {"singular_value": "singular values of W", "overlap": "overlap ⟨u₁, β*⟩²",
+             "rank_one_error": "distance of the gradient from rank one"}
+    values = {
+        "singular_value": ((*dims, "k"), np.sqrt(squares).reshape(*shape, -1)),
+        "overlap": (dims, overlaps[..., -1].reshape(shape)),
+        "rank_one_error": (("psi_1", "seed"), torch.stack(errors).cpu().numpy()),
+    }
+    return xr.Dataset({name: (*column, {"long_name": about[name], "units": "1"}) for name, column in values.items()},
+                      coords=coordinates(setting, dims))
+
+
+def length(matrix: Tensor) -> Tensor:
+    """The largest singular value."""
+    return torch.linalg.eigvalsh(torch.einsum("skd,ske->sde", matrix, matrix))[..., -1].sqrt()
+
+
+def by_features(features: Callable[[Tensor], Tensor], setting: Setting, fresh: SingleIndexSample, x: Tensor) -> Tensor:
+    """Predictions (seed, lam, points) of ridge regression on features, ridges lam/N whatever their number."""
+    inside, outside = features(fresh.x), features(x)
+    ridges = tuple(lam * inside.shape[-1] / setting.width for lam in setting.lam)
+    return torch.einsum("spk,slk->slp", outside, ridge(inside, fresh.y, ridges))
+
+
+def by_kernel(kernel: kernels.Kernel, setting: Setting, fresh: SingleIndexSample, x: Tensor) -> Tensor:
+    """The same of kernel ridge regression."""
+    ridges = tuple(lam / setting.width for lam in setting.lam)
+    alpha = kernel_ridge(kernel(fresh.x, fresh.x), fresh.y, ridges, rtol=1e-4)
+    return torch.einsum("spn,sln->slp", kernel(x, fresh.x), alpha)
+
+
+def blind(net: RandomFeatures, first: SingleIndexSample, eta: float) -> RandomFeatures:
+    """The network after a step of the same length on labels of other samples."""
+    seeing, other = (net.gradient(first.x, y) for y in (first.y, first.y.roll(1, -1)))
+    lengths = [gradient.square().sum((-2, -1), keepdim=True).sqrt() for gradient in (seeing, other)]
+    return net.moved(other * lengths[0] / lengths[1], eta)
+
+
+# What is compared, as functions of (setting, first sample, network before training, fresh sample, test inputs)
+MODELS = {
+    "one step": lambda s, first, net, *fresh: by_features(net.step(first.x, first.y, s.eta[-1]).features, s, *fresh),
+    "shuffled labels": lambda s, first, net, *fresh: by_features(blind(net, first, s.eta[-1]).features, s, *fresh),
+    "random features": lambda s, first, net, *fresh: by_features(net.features, s, *fresh),
+    "tangent kernel": lambda s, first, net, *fresh: by_kernel(kernels.neural_tangent(net), s, *fresh),
+    "exponential kernel": lambda s, first, net, *fresh: by_kernel(kernels.inner_product(torch.exp), s, *fresh),
+    "linear regression": lambda s, first, net, *fresh: by_features(lambda x: x / math.sqrt(s.d), s, *fresh),
+}
+
+
+def rivals(setting: Setting, device: str = "cpu", names: tuple[str, ...] = tuple(MODELS), bins: int = 32) -> xr.Dataset:
+    r"""Models at every sample size: their risk, what they learned of two Hermite degrees, and the shape they predict.
+
+    `risk` is over (psi_1, seed, model, lam). `share` and `profile` are those of the ridge with the least risk: the
+    coefficient of the prediction along :math:`He_k(\langle x, \beta_*\rangle)` over that of the target, and the mean
+    prediction at test points of nearly equal index. Single precision.
+    """
+    check(setting)
+    columns: list[tuple[Tensor, Tensor, Tensor]] = []
+    for psi_1 in setting.psi_1:
+        for seed in setting.seed:  # one at a time: kernel matrices of all of them would not fit into the memory
+            one, model = setting.thinned(seed=(seed,)), data(setting, psi_1)
+            first, fresh = (on(device, model.draw(one.seed, role), torch.float32) for role in ("first", "fresh"))
+            test = on(device, model.draw_test(setting.points, one.seed), torch.float32)
+            net = start(one, first)
+            outputs = torch.cat([MODELS[name](one, first, net, fresh, test.x) for name in names])
+            columns.append(scores(outputs, test, bins))
+    shape = (len(setting.psi_1), len(setting.seed))
+    risk, share, profile = (torch.stack(part).unflatten(0, shape).cpu().numpy() for part in zip(*columns, strict=True))
+    dims = ("psi_1", "seed", "model")
+    place = test.index[0].unflatten(-1, (bins, -1)).mean(-1).cpu().numpy()
+    return xr.Dataset(
+        {
+            "risk": ((*dims, "lam"), risk, {"long_name": "risk R", "units": "1"}),
+            "share": ((*dims, "degree"), share, {"long_name": "share learned", "units": "1"}),
+            "profile": ((*dims, "place"), profile, {"long_name": "mean prediction", "units": "1"}),
+        },
+        coords={**coordinates(setting, ("psi_1", "seed", "lam")), "model": list(names), "degree": [1, 3],
+                "place": ("place", place, {"long_name": "index ⟨x, β*⟩", "units": "1"})},
+    )
+
+
+def scores(outputs: Tensor, test: SingleIndexSample, bins: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Of outputs (model, lam, points): risk (model, lam); share (model, degree) and profile (model, place) at best."""
+    risk = (outputs - test.target).square().mean(-1)
+    best = outputs[torch.arange(len(outputs)), risk.argmin(-1)]
+    hermite = torch.cat([test.index, test.index**3 - 3 * test.index])
+    share = torch.einsum("mp,hp->mh", best, hermite) / torch.einsum("hp,p->h", hermite, test.target[0])
+    return risk, share, best.unflatten(-1, (bins, -1)).mean(-1)
+
+
+def coordinates(setting: Setting, names: tuple[str, ...]) -> dict[str, tuple]:
+    """The axes with their names and units."""
+    labels = {"psi_1": "samples a dimension ψ₁ = n/d", "eta": "step size η", "lam": "ridge λ", "seed": "seed"}
+    return {name: (name, list(getattr(setting, name)), {"long_name": labels[name], "units": "1"}) for name in names}
+
+
+def check(setting: Setting) -> None:
+    """Refuse what the model does not have, before any cell is computed."""
+    for field in ("activation", "link"):
+        if getattr(setting, field) not in FUNCTIONS:
+            raise ValueError(f"{field} must be one of {', '.join(FUNCTIONS)}; got {getattr(setting, field)!r}")
+    if not (setting.d >= 2 and setting.psi_2 >= 1):
+        raise ValueError(f"d must be at least 2 and psi_2 = N/d at least 1; got d={setting.d}, psi_2={setting.psi_2}")
+    for psi_1 in setting.psi_1:
+        data(setting, psi_1)
+
+
+def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
+    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
+    check(setting)
+    seed_bytes = 64 * max(setting.psi_1) * setting.d * setting.width
+    cells = len(setting.psi_1) * len(setting.eta) * len(setting.lam)
+    return sweep(measure, setting, device=device, split=("seed",), cell_bytes=seed_bytes / cells, **how)
+
+
+def stored(dataset: xr.Dataset) -> xr.Dataset:
+    """Of the paper's grid, what the package keeps: every run, in single precision."""
+    return dataset.squeeze("lam").transpose("psi_1", "eta", "seed").astype("float32", keep_attrs=True)

@@ -1,0 +1,246 @@
+r"""One network at two scalings: lazy, where neurons stay and the kernel is frozen, and mean field, where they align.
+
+Claim (Chizat, Oyallon and Bach 2019, Theorem 2.2): trained by gradient flow on :math:`R(\alpha h(w))/\alpha^2` for a
+fixed time, from :math:`h(w_0) = 0`, the weights move by :math:`O(1/\alpha)`, and :math:`\alpha h` stays within
+:math:`O(1/\alpha)` of its linearisation. A network of N neurons of output weight :math:`N^{-\kappa}` is
+:math:`\alpha = N^{1-\kappa}` times the mean-field network, so relative to their size the weights move like
+:math:`N^{-(1-\kappa)}`: 1/2 is lazy, 1 mean field. All are trained for the same flow time, not for the same steps.
+
+Differs from the paper: only the first layer is trained, tanh in place of ReLU.
+"""
+
+from dataclasses import dataclass
+
+import torch
+import xarray as xr
+from torch import Tensor
+
+from flbook import devices
+from flbook.data.teacher import Taught, Teacher
+from flbook.dynamics.tangent_kernel import kernel_descent, kernel_ridge, neuron_kernel, relative_change
+from flbook.models.two_layer import TwoLayer
+from flbook.runs.sweep import sweep
+from flbook.shapes import Quantity
+from flbook.training.fit import fit
+from flbook.training.losses import squared
+from flbook.training.network import Training
+from flbook.training.optimizers import GradientDescent
+
+VERSION = 1
+
+MODELS = ("network", "tangent", "kernel", "frozen", "linear")
+RIDGES = torch.logspace(-5, 3, 33, dtype=torch.float64)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Everything the experiment depends on; tuples are the axes of the sweep."""
+
+    power: tuple[float, ...] = (0.5, 0.75, 1.0)  # κ: output weights N^-κ
+    width: tuple[int, ...] = (64, 128, 256, 512)  # neurons N
+    seed: tuple[int, ...] = tuple(range(12))
+    n: int = 100  # training samples
+    d: int = 20
+    directions: int = 1  # K, of the teacher
+    sharpness: float = 2.0
+    start: str = "paired"  # or "centred", "plain": see TwoLayer
+    lr: float = 1.0  # flow time of a step
+    time: float = 60.0
+    points: int = 500  # fresh samples to measure the test error on
+
+    @classmethod
+    def book(cls) -> "Setting":
+        """Four widths, twelve seeds."""
+        return cls()
+
+    @classmethod
+    def scales(cls, start: str = "paired") -> "Setting":
+        """One width and the output enlarged by alpha = 1, 2, 4, ..., 64: from mean field to far beyond lazy."""
+        return cls(width=(64,), power=tuple(1 - k / 6 for k in range(7)), start=start)
+
+    @classmethod
+    def plane(cls) -> "Setting":
+        """Two dimensions and three directions, for pictures of every neuron."""
+        return cls(power=(0.5, 1.0), width=(200,), seed=(0,), n=200, d=2, directions=3, time=300.0)
+
+    @classmethod
+    def paper(cls) -> "Setting":
+        """Eight widths up to 8192 and twenty seeds."""
+        return cls(width=tuple(2**k for k in range(6, 14)), seed=tuple(range(20)))
+
+    @property
+    def teacher(self) -> Teacher:
+        """The target."""
+        return Teacher(self.n, self.d, self.directions, self.sharpness, spread=self.directions > self.d)
+
+    @property
+    def steps(self) -> int:
+        """Steps of gradient descent: the same flow time at every scaling."""
+        return round(self.time / self.lr)
+
+
+def alpha(setting: Setting, width: int) -> xr.DataArray:
+    """How many times the mean-field output each scaling is: N^(1 - κ)."""
+    about = {"long_name": "output scale α", "units": "1"}
+    return xr.DataArray([width ** (1 - p) for p in setting.power], dims="power", name="alpha", attrs=about)
+
+
+def problem(setting: Setting, width: int, device: str = "cpu") -> Training:
+    """The training problems of all (power, seed), in that order of ensemble axes."""
+    data = setting.teacher.draw(setting.seed)
+    scale = torch.tensor([width**-p for p in setting.power], dtype=torch.float64)[:, None]
+    model = TwoLayer(setting.d, width, scale, setting.start, seed=setting.seed).to(devices.device(device))
+    return Training(model, data.x, data.y, squared)
+
+
+def rule(setting: Setting, network: Training) -> GradientDescent:
+    """Gradient descent in flow time."""
+    return GradientDescent(network.model.step(setting.lr))
+
+
+def error(outputs: Tensor, y: Tensor) -> Tensor:
+    """Mean squared error relative to the mean square of the target; 1 is what predicting 0 gives."""
+    return (outputs - y).square().mean(-1) / y.square().mean(-1)
+
+
+def quantities(setting: Setting, network: Training, fresh: Taught) -> list[Quantity]:
+    """What is recorded: errors, how far weights and kernel have moved, and what of the weights lies on the teacher."""
+    w_0, y = network.start()["w"], network.observed
+    basis = torch.linalg.qr(setting.teacher.u.to(network.x).T).Q
+    kernel_0 = neuron_kernel(network.model, w_0, network.x)
+
+    def kernel_change(params):
+        return relative_change(neuron_kernel(network.model, params["w"], network.x), kernel_0)
+
+    def aligned(params):
+        w = params["w"]
+        return torch.einsum("...kd,db->...kb", w, basis).square().sum((-2, -1)) / w.square().sum((-2, -1))
+
+    return [
+        Quantity("train_error", lambda p: error(network.predict(p), y), (), "training error", "fraction"),
+        Quantity("test_error", lambda p: error(network.predict(p, fresh.x), fresh.y), (), "test error", "fraction"),
+        Quantity("moved", lambda p: relative_change(p["w"], w_0), (), "‖W(t) − W(0)‖ / ‖W(0)‖"),
+        Quantity("distance", lambda p: (p["w"] - w_0).square().sum((-2, -1)).sqrt(), (), "‖W(t) − W(0)‖"),
+        Quantity("kernel_change", kernel_change, (), "‖Θ(t) − Θ(0)‖ / ‖Θ(0)‖"),
+        Quantity("aligned", aligned, (), "share of ‖W‖² on the teacher's directions", "fraction"),
+    ]
+
+
+def fresh_samples(setting: Setting, network: Training) -> Taught:
+    """Test samples on the network's device."""
+    return Taught(*(part.to(network.x) for part in setting.teacher.draw_test(setting.points, setting.seed)))
+
+
+def rivals(setting: Setting, network: Training, fresh: Taught) -> dict[str, tuple[Tensor, Tensor]]:
+    """Outputs on training and on fresh samples of what learns no feature, each of shape (seed, n).
+
+    tangent: the network's linearisation, trained for the same time; kernel: its kernel with the best ridge; frozen: the
+    starting neurons as random features with the best ridge; linear: least squares. The best ridge is chosen on the
+    fresh samples themselves, in favour of the rival.
+    """
+    w = network.start()["w"][0]
+    x, y, both = network.x, network.observed, torch.cat([network.x, fresh.x], -2)
+    kernel = neuron_kernel(network.model, w, both, x)
+    features = network.model.activation(torch.einsum("...nd,...kd->...nk", both, w))
+    random = torch.einsum("...nk,...pk->...np", features, features[..., : setting.n, :]) / w.shape[-2]
+    line = torch.linalg.lstsq(x, y[..., None]).solution[..., 0]
+    outputs = {
+        "tangent": kernel_descent(kernel[..., : setting.n, :], kernel, y, setting.steps, setting.lr),
+        "kernel": best_ridge(kernel, y, fresh.y),
+        "frozen": best_ridge(random, y, fresh.y),
+        "linear": torch.einsum("...nd,...d->...n", both, line),
+    }
+    return {name: (f[..., : setting.n], f[..., setting.n :]) for name, f in outputs.items()}
+
+
+def best_ridge(kernel: Tensor, y: Tensor, y_fresh: Tensor) -> Tensor:
+    """Outputs on all samples, at the ridge whose error on the fresh ones is least for each member."""
+    n = y.shape[-1]
+    outputs = kernel_ridge(kernel[..., :n, :], kernel, y, RIDGES.to(kernel))
+    best = error(outputs[..., n:], y_fresh[..., None, :]).argmin(-1)
+    return torch.take_along_dim(outputs, best[..., None, None], -2)[..., 0, :]
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Train every cell to the end; dimensions (power, width, seed), errors of all models also (model)."""
+    columns = []
+    for width in setting.width:
+        network = problem(setting, width, device)
+        fresh = fresh_samples(setting, network)
+        record = quantities(setting, network, fresh)
+        descent, axes, last = rule(setting, network), ("power", "seed"), (setting.steps,)
+        params, history = fit(network, descent, setting.steps, record, axes, last)
+        others = rivals(setting, network, fresh)
+        end = history.isel(step=0, drop=True)
+        for name, truth, place in (("train_error", network.observed, 0), ("test_error", fresh.y, 1)):
+            errors = [error(outputs[place], truth).cpu().numpy() for outputs in others.values()]
+            rows = [end[name], *(xr.zeros_like(end[name]) + row for row in errors)]  # a rival knows no power
+            end[name] = xr.concat(rows, "model").assign_attrs(end[name].attrs)
+        f, tangent = network.predict(params, fresh.x), others["tangent"][1]
+        gap = (f - tangent).square().mean(-1).sqrt() / tangent.square().mean(-1).sqrt()
+        about = {"long_name": "distance to the linearised network", "units": "fraction"}
+        end["nonlinearity"] = (("power", "seed"), gap.cpu().numpy(), about)
+        columns.append(end)
+    whole = xr.concat(columns, "width").transpose("model", "power", "width", "seed", missing_dims="ignore")
+    return whole.assign_coords(coordinates(setting))
+
+
+def coordinates(setting: Setting) -> dict[str, tuple]:
+    """The axes with their names and units."""
+    values = {"power": setting.power, "width": setting.width, "seed": setting.seed, "model": MODELS}
+    names = {"power": "power κ of the output weights", "width": "neurons N"}
+    about = {name: {"long_name": names.get(name, name), "units": "1"} for name in values}
+    return {name: (name, list(axis), about[name]) for name, axis in values.items()}
+
+
+def race(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Training over flow time at the first width; dimensions (time, power, seed), with the tangent model's error."""
+    network = problem(setting, setting.width[0], device)
+    fresh = fresh_samples(setting, network)
+    at = sorted({round(setting.steps ** (k / 30)) for k in range(31)} | {0})
+    record = quantities(setting, network, fresh)
+    history = fit(network, rule(setting, network), setting.steps, record, ("power", "seed"), at).history
+    w = network.start()["w"][0]
+    kernel, cross = neuron_kernel(network.model, w, network.x), neuron_kernel(network.model, w, fresh.x, network.x)
+    rows = [error(kernel_descent(kernel, cross, network.observed, s, setting.lr), fresh.y) for s in at]
+    tangent = (("step", "seed"), torch.stack(rows).cpu().numpy(), {"long_name": "test error", "units": "fraction"})
+    history = history.assign(tangent=tangent).assign_coords(step=history.step * setting.lr).rename(step="time")
+    history.time.attrs = {"long_name": "flow time", "units": "1"}
+    return history.assign_coords({name: coordinates(setting)[name] for name in ("power", "seed")})
+
+
+def paths(setting: Setting, times: tuple[float, ...], device: str = "cpu") -> xr.Dataset:
+    """Where every neuron is at some flow times, first width and seed; dimensions (time, power, neuron, axis)."""
+    network = problem(setting, setting.width[0], device)
+
+    def train_error(params):
+        return error(network.predict(params), network.observed)[:, 0]
+
+    record = [Quantity("w", lambda params: params["w"][:, 0], ("neuron", "axis"), "neuron w"),
+              Quantity("train_error", train_error, (), "training error", "fraction")]
+    at = [round(time / setting.lr) for time in times]
+    history = fit(network, rule(setting, network), max(at), record, ("power",), at).history
+    sign = ("neuron", [1] * (network.model.width // 2) + [-1] * (network.model.width // 2))
+    history = history.assign_coords(step=history.step * setting.lr, sign=sign).rename(step="time")
+    return history.assign_coords(power=list(setting.power))
+
+
+def check(setting: Setting) -> None:
+    """Refuse what the model does not have, before any cell is computed."""
+    _ = setting.teacher
+    for width in setting.width:
+        TwoLayer(1, width, start=setting.start)
+    if not (setting.lr > 0 and setting.steps >= 1):
+        raise ValueError(f"lr must be positive and at most time; got lr={setting.lr:g}, time={setting.time:g}")
+
+
+def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
+    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
+    check(setting)
+    cell = 8 * 4 * max(setting.width) * (setting.n + setting.points)
+    return sweep(measure, setting, device=device, split=("width", "seed"), cell_bytes=cell, **how)
+
+
+def stored(dataset: xr.Dataset) -> xr.Dataset:
+    """Of a paper run, every variable in single precision."""
+    return dataset.astype("float32")

@@ -1,0 +1,233 @@
+r"""The loss path kernel of a training run, and what it says about the gap between training and test loss.
+
+Claims (Chen et al. 2023; Chen et al. 2025): along the gradient flow the loss of every sample is its start less
+the mean of the loss path kernel K over the training set, so :math:`L_S(0) - L_S(T) = n^{-2}\sum_{ij} K_{ij}`. The
+kernel's ball bounds the gap by :math:`\frac2n\sqrt{(L_S(0) - L_S(T))\,\mathrm{tr} K}` up to a term of confidence, and
+the bound follows the gap as labels become noise.
+
+Beside it: the frozen tangent kernel's bound, the bound of the distance travelled, and that of the norms.
+Differs from the papers: small digits and small samples, tanh, and only the first layer is trained.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+import torch
+import xarray as xr
+from torch import Tensor
+
+from flbook import devices
+from flbook.data.images import digits
+from flbook.dynamics.tangent_kernel import neuron_kernel
+from flbook.lectures.representation.loss_path_kernel.path_kernel import (
+    Probe,
+    ball_bound,
+    loss_path,
+    resampled_bound,
+    trace,
+)
+from flbook.lectures.representation.loss_path_kernel.redrawn_labels import RedrawnLabels
+from flbook.models.two_layer import TwoLayer
+from flbook.runs.sweep import sweep
+from flbook.training.losses import logistic
+from flbook.training.network import Training
+
+VERSION = 1
+
+BOUNDS = ("lpk", "ntk", "distance", "norm")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Everything the experiment depends on; tuples are the axes of the sweep."""
+
+    power: tuple[float, ...] = (0.5, 1.0)  # κ: output weights N^-κ, lazy and mean field
+    portion: tuple[float, ...] = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # of redrawn labels, in training and in test
+    n: tuple[int, ...] = (60,)  # training images
+    seed: tuple[int, ...] = tuple(range(20))
+    first: int = 1  # the two digits
+    second: int = 7
+    width: int = 64  # neurons N
+    time: float = 32.0  # flow time
+    steps: int = 100
+
+    @classmethod
+    def book(cls) -> "Setting":
+        """Sixty images."""
+        return cls()
+
+    @classmethod
+    def paper(cls) -> "Setting":
+        """Three sample sizes, eleven portions, forty seeds."""
+        return cls(portion=tuple(k / 10 for k in range(11)), n=(30, 60, 120), seed=tuple(range(40)))
+
+    def data(self, n: int) -> RedrawnLabels:
+        """The images."""
+        return RedrawnLabels(digits((self.first, self.second)), n)
+
+    @property
+    def times(self) -> list[float]:
+        """Stops of the integration, closest at the start, where the loss is steepest."""
+        return [self.time * (k / self.steps) ** 1.5 for k in range(self.steps + 1)]
+
+    @property
+    def recorded(self) -> list[int]:
+        """The stops that are kept: twelve, at about equal ratios."""
+        return sorted({max(1, round(self.steps ** (k / 11))) for k in range(12)})
+
+
+def problem(setting: Setting, n: int, device: str = "cpu", dtype: torch.dtype = torch.float32) -> Training:
+    """The training problems of all (power, portion, seed), in that order; all of them start from the same weights."""
+    sample = setting.data(n).draw(setting.portion, setting.seed)
+    scale = torch.tensor([setting.width**-p for p in setting.power])
+    scale = scale[:, None, None].expand(-1, len(setting.portion), len(setting.seed))
+    model = TwoLayer(sample.x.shape[-1], setting.width, scale, dtype=dtype).to(devices.device(device))
+    return Training(model, sample.x, sample.y, logistic)
+
+
+def frozen_bound(network: Training) -> Tensor:
+    r"""The tangent kernel's: its ball that holds the interpolating function, :math:`B^2 = y^\top \Theta^{-1} y`."""
+    kernel = neuron_kernel(network.model, network.start()["w"], network.x).double()
+    y = network.observed.double().expand(kernel.shape[:-1])
+    return ball_bound((y * torch.linalg.solve(kernel, y[..., None])[..., 0]).sum(-1), kernel)
+
+
+def distance_bound(network: Training, w: Tensor) -> Tensor:
+    """The tangent kernel's again, of the ball that the weights have travelled: B their distance, in units of flow."""
+    start = network.start()["w"]
+    kernel = neuron_kernel(network.model, start, network.x)
+    return ball_bound((w - start).square().sum((-2, -1)) / network.model.step(1.0), kernel)
+
+
+def norm_bound(network: Training, w: Tensor) -> Tensor:
+    r"""Of all networks with such norms: :math:`4\, c \sum_i \|w_i\| \max_j \|x_j\| / \sqrt n`."""
+    n, longest = network.x.shape[-2], network.x.norm(dim=-1).amax(-1)
+    return 4 * network.model.scale * w.norm(dim=-1).sum(-1) * longest / math.sqrt(n)
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Follow every run; dimensions (time, power, portion, n, seed)."""
+    sizes = []
+    for n in setting.n:
+        network = problem(setting, n, device)
+        fresh = setting.data(n).draw_test(setting.portion, setting.seed)
+        test = fresh.x.to(network.x), fresh.y.to(network.x)
+        rows, frozen = [], frozen_bound(network)
+        for k, point in enumerate(loss_path(network, setting.times)):
+            if k in setting.recorded:
+                rows.append(record(network, test, point, frozen))
+        columns = {name: torch.stack([row[name] for row in rows]).cpu().numpy() for name in rows[0]}
+        dims = ("time", "power", "portion", "seed")
+        sizes.append(xr.Dataset({name: (dims, values) for name, values in columns.items()}))
+    whole = xr.concat(sizes, "n").transpose("time", "power", "portion", "n", "seed").astype("float64")
+    for name, text in LABELS.items():
+        whole[name].attrs = {"long_name": text, "units": "fraction" if name == "train_error" else "nats"}
+    return whole.assign_coords(coordinates(setting))
+
+
+LABELS = {
+    "train_loss": "training loss", "train_error": "training error", "test_loss": "test loss",
+    "gap": "gap: test less training loss", "explained": "mean of the loss path kernel",
+    "own": "own work tr K / n²", "lpk": "loss path kernel's bound",
+    "ntk": "frozen tangent kernel's bound", "distance": "distance's bound", "norm": "norms' bound",
+}
+
+
+def record(network: Training, test: tuple[Tensor, Tensor], point, frozen: Tensor) -> dict[str, Tensor]:
+    """Losses, what the kernel says of them, and the four bounds, at one moment of the flow."""
+    w, kernel, n = point.params["w"], point.kernel, network.x.shape[-2]
+    train, start = network.train_loss(point.params), network.train_loss(network.start())
+    test_loss = network.loss(network.predict(point.params, test[0]), test[1]).mean(-1)
+    wrong = (network.predict(point.params) * network.observed <= 0).to(w).mean(-1)
+    return {
+        "train_loss": train, "train_error": wrong, "test_loss": test_loss, "gap": test_loss - train,
+        "explained": kernel.mean((-2, -1)), "own": trace(kernel) / n**2,
+        "lpk": ball_bound(start - train, kernel), "ntk": frozen.to(w),
+        "distance": distance_bound(network, w), "norm": norm_bound(network, w),
+    }
+
+
+def resampled(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """The bound that retrains on other samples, for the first seed's sample, with all seeds' samples as S'.
+
+    Dimensions (power, portion), first n; beside it the bound that the sample's own run gives.
+    """
+    network = problem(setting, setting.n[0], device)
+    own = Probe(network.x[:1], network.observed[:, :1], within=True)
+    *_, end = loss_path(network, setting.times, own)
+    fall = network.train_loss(network.start()) - network.train_loss(end.params)
+    losses = network.loss(network.predict(end.params, own.x), own.y)
+    found = {
+        "resampled": resampled_bound(end.kernel, fall, losses),
+        "lpk": ball_bound(fall[..., 0], end.kernel[..., 0, :, :]),
+    }
+    axes = {name: coordinates(setting)[name] for name in ("power", "portion")}
+    texts = {"resampled": "bound by retraining", "lpk": LABELS["lpk"]}
+    return xr.Dataset({name: (tuple(axes), value.cpu().numpy(), {"long_name": texts[name], "units": "nats"})
+                       for name, value in found.items()}, coords=axes)
+
+
+def explain(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Every test image's loss along one run, computed and explained, and what each training image did for it.
+
+    Dimensions (time, image) and (image, sample); first power, portion, n and seed, in double precision.
+    """
+    one = replace(setting, power=setting.power[:1], portion=setting.portion[:1], seed=setting.seed[:1])
+    network, data = problem(one, one.n[0], device, torch.float64), one.data(one.n[0])
+    train, fresh = data.draw(one.portion, one.seed), data.draw_test(one.portion, one.seed)
+    probe = Probe(fresh.x.to(network.x), fresh.y.to(network.x))
+    losses, explained, start = [], [], None
+    for k, point in enumerate(loss_path(network, one.times, probe)):
+        loss = network.loss(network.predict(point.params, probe.x), probe.y).flatten()
+        start = loss if k == 0 else start
+        if k in one.recorded:
+            losses.append(loss)
+            explained.append(start - point.kernel.mean(-1).flatten())
+    share = point.kernel.flatten(0, -3)[0] / one.n[0]
+    return xr.Dataset(
+        {
+            "loss": (("time", "image"), torch.stack(losses).cpu().numpy(), {"long_name": "test loss", "units": "nats"}),
+            "explained": (("time", "image"), torch.stack(explained).cpu().numpy(),
+                          {"long_name": "start less kernel", "units": "nats"}),
+            "share": (("image", "sample"), share.cpu().numpy(), {"long_name": "loss taken off K/n", "units": "nats"}),
+            "x_image": (("image", "pixel"), fresh.x[0].numpy()), "x_sample": (("sample", "pixel"), train.x[0].numpy()),
+            "y_image": ("image", fresh.y[0, 0].numpy()), "y_sample": ("sample", train.y[0, 0].numpy()),
+            "clean_image": ("image", fresh.clean[0].numpy()), "clean_sample": ("sample", train.clean[0].numpy()),
+        },
+        coords={"time": coordinates(one)["time"]},
+    )
+
+
+def coordinates(setting: Setting) -> dict[str, tuple]:
+    """The axes with their names and units."""
+    times = [setting.times[k] for k in setting.recorded]
+    values = {"time": times, "power": setting.power, "portion": setting.portion, "n": setting.n, "seed": setting.seed}
+    names = {"time": "flow time", "power": "power κ of the output weights", "portion": "portion of redrawn labels",
+             "n": "training images n"}
+    about = {name: {"long_name": names.get(name, name), "units": "1"} for name in values}
+    return {name: (name, list(axis), about[name]) for name, axis in values.items()}
+
+
+def check(setting: Setting) -> None:
+    """Refuse what the model does not have, before any cell is computed."""
+    for n in setting.n:
+        setting.data(n).draw(setting.portion)
+    TwoLayer(1, setting.width)
+    if not (setting.time > 0 and setting.steps >= 1):
+        raise ValueError(f"time must be positive and steps at least 1; got {setting.time:g} and {setting.steps}")
+
+
+def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
+    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
+    check(setting)
+    how = {"memory": 2**26} | how  # small chunks stay near the processor
+    cell = 4 * 12 * max(setting.n) * (max(setting.n) + 2 * setting.width)
+    return sweep(measure, setting, device=device, split=("n", "seed"), cell_bytes=cell, **how)
+
+
+def stored(dataset: xr.Dataset) -> xr.Dataset:
+    """Of a paper run: every seed of the end, and the means over time, in single precision."""
+    with xr.set_options(keep_attrs=True):
+        kept = dataset.isel(time=-1)
+        path = dataset[["gap", *BOUNDS]].mean("seed").rename({name: f"{name}_path" for name in ("gap", *BOUNDS)})
+    return xr.merge([kept.drop_vars("time"), path]).astype("float32")

@@ -1,0 +1,153 @@
+r"""How long one-pass SGD searches for the direction behind :math:`y = h_k(\langle\beta, x\rangle)`.
+
+Claims: from a random start, :math:`m \approx d^{-1/2}`, it takes of order d samples for k = 1, d log d for k = 2, and
+:math:`d^{k-1}` for k >= 3, up to logarithms (Ben Arous et al. 2021); from a macroscopic overlap m follows an ordinary
+differential equation up to :math:`d^{-1/2}`; using each sample twice turns k = 3 into k = 1 (Dandi et al. 2024; Lee et
+al. 2024).
+
+m is a Markov chain (`sphere`), so nothing of size d is ever drawn.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import xarray as xr
+
+from flbook import devices, hermite
+from flbook.lectures.representation.online_sgd.sphere import Neuron, follow, hermite_neuron, looking_ahead, solve
+from flbook.runs.sweep import sweep
+
+VERSION = 1
+LEVEL = 0.5  # an overlap of this size counts as found
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Everything the experiment depends on; tuples are the axes of the sweep."""
+
+    link: tuple[int, ...] = (2,)  # k: the label is h_k of the hidden coordinate
+    d: tuple[int, ...] = (50, 200, 800, 3200)
+    seed: tuple[int, ...] = tuple(range(300))
+    time: tuple[float, ...] = tuple(round(0.25 * k, 2) for k in range(81))  # samples over d^max(k - 1, 1), or over d
+    lr: float = 0.5  # eta for k <= 2; for k >= 3 it is this times d^(1 - k/2), as the theorem asks
+    start: float | None = None  # overlap at the start; None is d^(-1/2)
+    rule: str = "own"  # the student is h_k; or "erf", which is -erf; or "twice": -erf, each sample used twice
+    rho: float = 1.0  # length of the first step with "twice"
+
+    def __post_init__(self):
+        if self.rule not in ("own", "erf", "twice"):
+            raise ValueError(f"rule must be own, erf or twice, not {self.rule!r}")
+        if min(self.link) < 1 or min(self.d) < 3 or not (self.lr > 0 and min(self.time) >= 0):
+            raise ValueError(f"link must be >= 1, d >= 3, lr > 0 and time >= 0, not {self.link}, {self.d}, {self.lr} "
+                             f"and {min(self.time)}")
+        if self.start is not None and not -1 <= self.start <= 1:
+            raise ValueError(f"start must be an overlap between -1 and 1, or None for d^(-1/2), not {self.start}")
+
+    @classmethod
+    def book(cls) -> "Setting":
+        """The search on the second Hermite polynomial."""
+        return cls()
+
+    @classmethod
+    def gap(cls) -> "Setting":
+        """From a macroscopic overlap, where the equation should hold."""
+        return cls(d=(100, 200, 400, 800, 1600), start=0.3, lr=0.2, seed=tuple(range(48)),
+                   time=tuple(round(0.25 * k, 2) for k in range(33)))
+
+    @classmethod
+    def degree(cls, k: int) -> "Setting":
+        """The search at three dimensions, for one degree."""
+        if k == 1:
+            return cls(link=(1,), d=(50, 100, 200, 400), time=tuple(round(0.05 * j, 2) for j in range(81)))
+        if k == 2:
+            return cls(link=(2,), d=(50, 100, 200, 400))
+        return cls(link=(k,), d=(32, 64, 128), time=tuple(round(0.04 * j, 2) for j in range(76)))
+
+    @classmethod
+    def reuse(cls, rule: str) -> "Setting":
+        """The third polynomial at twelve samples a dimension, each used once or twice."""
+        return cls(link=(3,), d=(100, 400, 1600), lr=0.3, rule=rule, seed=tuple(range(24)),
+                   time=tuple(round(0.5 * k, 1) for k in range(25)))
+
+    @classmethod
+    def paper(cls) -> "Setting":
+        """The third polynomial up to d = 512, two hundred runs."""
+        return replace(cls.degree(3), d=(32, 64, 128, 256, 512), seed=tuple(range(200)),
+                       time=tuple(round(0.12 * j, 2) for j in range(26)))
+
+
+def power(setting: Setting, k: int) -> int:
+    """Times are in samples over d to this power."""
+    return max(k - 1, 1) if setting.rule == "own" else 1
+
+
+def neuron(setting: Setting, k: int, d: int) -> Neuron:
+    """The rule at one dimension."""
+    if setting.rule == "own":
+        return hermite_neuron(k, setting.lr * d ** min(0.0, 1 - k / 2))
+    return looking_ahead(hermite.he(k), setting.rho if setting.rule == "twice" else 0.0, setting.lr)
+
+
+def start(setting: Setting, d: int) -> float:
+    """The overlap at the start."""
+    return d**-0.5 if setting.start is None else setting.start
+
+
+def equation(setting: Setting) -> xr.DataArray:
+    """The solution of the ordinary differential equation, dimensions (link, d, time)."""
+    found = []
+    for k in setting.link:
+        for d in setting.d:
+            rule = neuron(setting, k, d)
+            grid = np.concatenate([[0.0], rule.lr * np.asarray(setting.time) * d ** (power(setting, k) - 1)])
+            found.append(solve(rule, start(setting, d), grid, dt=0.05)[1:])
+    shape = len(setting.link), len(setting.d), len(setting.time)
+    about = {"long_name": "overlap m of the equation", "units": "1"}
+    axes = ("link", "d", "time")
+    return xr.DataArray(np.reshape(found, shape), _coords(setting, *axes), axes, name="equation", attrs=about)
+
+
+NAMES = {
+    "link": "degree k of the link", "d": "dimension d", "seed": "seed",
+    "time": "samples over d^max(k - 1, 1)",
+}  # fmt: skip
+
+
+def _coords(setting: Setting, *axes: str) -> dict:
+    return {axis: (axis, list(getattr(setting, axis)), {"long_name": NAMES[axis], "units": "1"}) for axis in axes}
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """m over time and the samples until \\|m\\| first reached one half; dimensions (link, d, seed, time)."""
+    overlaps, escapes = [], []
+    order = np.argsort(setting.time)
+    for k in setting.link:
+        for d in setting.d:
+            steps = np.round(np.asarray(setting.time)[order] * float(d) ** power(setting, k)).astype(int)
+            path, reached = follow(neuron(setting, k, d), start(setting, d), d, setting.seed, steps, LEVEL,
+                                   role=f"samples for degree {k}")
+            overlaps.append(path[:, np.argsort(order)])
+            escapes.append(reached)
+    shape = len(setting.link), len(setting.d), len(setting.seed)
+    return xr.Dataset(
+        {"overlap": (("link", "d", "seed", "time"), np.reshape(overlaps, (*shape, len(setting.time))),
+                     {"long_name": "overlap m with β", "units": "1"}),
+         "escape": (("link", "d", "seed"), np.reshape(escapes, shape),
+                    {"long_name": "samples until |m| = 1/2", "units": "1"})},
+        coords=_coords(setting, "link", "d", "seed", "time"),
+    )  # fmt: skip
+
+
+def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
+    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`.
+
+    The chain is a few numbers a run, so it stays on the CPU; `device` is only written down.
+    """
+    devices.device(device)
+    cells = len(setting.seed) * len(setting.time)
+    return sweep(measure, setting, device=device, split=("link", "d"), cell_bytes=1, memory=cells, **how)
+
+
+def stored(dataset: xr.Dataset) -> xr.Dataset:
+    """What the stored result keeps, in float32."""
+    return dataset.astype("float32")

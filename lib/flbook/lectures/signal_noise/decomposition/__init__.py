@@ -1,0 +1,218 @@
+r"""The signal-noise decomposition: what gamma and rho do while a network trains, at any dimension.
+
+Claim (Cao et al. 2022, Definition 5.1, and the recursion that follows it): the filters stay in
+:math:`w_{j,r}(0) + \mathrm{span}\{\mu, \xi_1, \dots, \xi_n\}`, and their coefficients obey a recursion in which d
+appears only through inner products. Two consequences are measured here. At the start the signal coefficient of a ReLU
+filter grows :math:`(1 - 2p)\, n\,\mathrm{SNR}^2 / 2` times as fast as the noise coefficients of the samples that it
+sees. Later, without flipped labels, the ratio stays; with them it falls.
+
+The sweep trains from drawn Gram matrices, so a dimension of 10^7 costs what 10^3 costs; how long both take, here and in
+d dimensions, is stored with the paper-scale result.
+"""
+
+import math
+import time
+from dataclasses import dataclass, replace
+
+import torch
+import xarray as xr
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from flbook import devices, measures, rivals
+from flbook.data.signal_noise import Sample, SignalNoise, check_noise
+from flbook.dynamics.gram import GramTraining
+from flbook.dynamics.wishart import check_room, draw_training
+from flbook.models.cnn import TwoLayerCNN
+from flbook.runs.sweep import sweep
+from flbook.shapes import Quantity, signs
+from flbook.training.fit import fit, log_steps
+from flbook.training.network import Training
+from flbook.training.optimizers import GradientDescent
+
+VERSION = 1
+
+MODELS = {"network": lambda problem: problem, "linear": rivals.linear, "lazy": rivals.lazy}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Everything the experiment depends on; tuples are the axes of the sweep."""
+
+    model: tuple[str, ...] = ("network",)  # and its rivals: linear, lazy
+    d: tuple[int, ...] = (1_000, 1_000_000)  # patch dimension
+    flip_prob: tuple[float, ...] = (0.0, 0.1)  # p, exactly pn labels flipped
+    n_snr2: tuple[float, ...] = (0.1, 0.3, 1.0, 3.0, 10.0)  # n SNR^2, which sets |mu|
+    seed: tuple[int, ...] = tuple(range(32))
+    n: int = 40  # training samples
+    m: int = 10  # filters a sign
+    start: float = 0.01  # sigma_0 sigma_xi sqrt(d): size of <w(0), xi>
+    lr: float = 0.5  # step size, in units of nm/(sigma_xi^2 d): then an active rho grows by lr/2 in the first step
+    steps: int = 300
+
+    @classmethod
+    def book(cls) -> "Setting":
+        """Two dimensions, a factor of 1000 apart, with and without flipped labels."""
+        return cls()
+
+    @classmethod
+    def rivals(cls) -> "Setting":
+        """One dimension, without flips, with the models whose features do not move beside the network."""
+        return cls(model=tuple(MODELS), d=(10_000,), flip_prob=(0.0,), n_snr2=(0.3, 1.0, 3.0))
+
+    @classmethod
+    def paper(cls) -> "Setting":
+        """Five dimensions, three flip probabilities, nine signal strengths, a hundred seeds, and longer training."""
+        strengths = (0.03, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
+        return cls(d=(1_000, 10_000, 100_000, 1_000_000, 10_000_000), flip_prob=(0.0, 0.1, 0.2), n_snr2=strengths,
+                   seed=tuple(range(100)), steps=1000)
+
+
+def problem(setting: Setting, device: str = "cpu") -> GramTraining:
+    """The training problems of all (flip_prob, d, seed, n_snr2), in that order of ensemble axes."""
+    drawn = draw_training(setting.n, setting.m, setting.d, n_snr2=setting.n_snr2, flip_prob=setting.flip_prob,
+                          start=setting.start, seed=setting.seed)
+    return drawn.to(devices.device(device))
+
+
+def seen(problem: GramTraining) -> Bool[Tensor, "*E k n"]:
+    r"""Filters and samples with :math:`j = \tilde y_i` for which the filter is active on the noise before training."""
+    own = signs(problem.gram.w_xi.shape[-2], problem.observed)[:, None] * problem.observed[..., None, :] > 0
+    return own & (problem.slope(problem.patches(problem.start())["noise"], "noise") > 0)
+
+
+def quantities(problem: GramTraining) -> list[Quantity]:
+    """Mean signal coefficient, mean noise coefficient of the pairs that are seen, training loss and error."""
+    pairs = seen(problem)
+
+    def gamma(params):
+        return measures.signal_learning(problem, params).mean((-2, -1))
+
+    def rho(params):
+        every = measures.noise_memorization(problem, params).flatten(-3, -2)
+        return (every * pairs).sum((-2, -1)) / pairs.sum((-2, -1))
+
+    return [
+        Quantity("gamma", gamma, (), "signal coefficient γ"),
+        Quantity("rho", rho, (), "noise coefficient ρ"),
+        Quantity("train_loss", problem.train_loss, (), "training loss", "nats"),
+        Quantity("train_error", lambda params: measures.train_error(problem, params), (), "training error", "fraction"),
+    ]
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Train every cell and record gamma and rho; dimensions (model, d, flip_prob, n_snr2, seed, step)."""
+    network = problem(setting, device)
+    unit = torch.tensor(setting.d, dtype=torch.float64).reciprocal()[:, None, None] * setting.n * setting.m
+    rule = GradientDescent((setting.lr * unit).expand(len(setting.flip_prob), -1, -1, -1))
+    axes = ("flip_prob", "d", "seed", "n_snr2")
+    rows = []
+    for name in setting.model:
+        rival = MODELS[name](network)
+        at = log_steps(setting.steps, 30)
+        rows.append(fit(rival, rule, setting.steps, quantities(rival), axes, at).history)
+    whole = xr.concat(rows, "model").transpose("model", "d", "flip_prob", "n_snr2", "seed", "step")
+    labels = {"model": "model", "d": "patch dimension d", "flip_prob": "flip probability p", "n_snr2": "n SNR²",
+              "seed": "seed"}
+    return whole.assign_coords({
+        name: (name, list(getattr(setting, name)), {"long_name": label, "units": "1"}) for name, label in labels.items()
+    })
+
+
+def ratio(dataset: xr.Dataset, step: int = 1) -> xr.DataArray:
+    """Signal coefficient over noise coefficient at a step; -1 is the last."""
+    at = dataset.isel(step=-1) if step == -1 else dataset.sel(step=step)
+    name = {1: "first", -1: "last"}.get(step, str(step))
+    return (at.gamma / at.rho).drop_vars("step").assign_attrs(long_name=f"γ/ρ, {name} step", units="1")
+
+
+def check(setting: Setting) -> None:
+    """Refuse what the model does not have, before any cell is computed."""
+    for p in setting.flip_prob:
+        check_noise(1.0, p)
+    for d in setting.d:
+        check_room(setting.n, 2 * setting.m, d)
+    if not min(setting.n_snr2) > 0:
+        raise ValueError(f"n_snr2 must be positive, so that there is a signal to learn; got {min(setting.n_snr2)}")
+
+
+def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
+    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
+    check(setting)
+    how = {"memory": 2**24} | how  # a chunk's arrays stay in the processor's cache, which more than halves the time
+    return sweep(measure, setting, device=device, split=("seed",), cell_bytes=250 * setting.m * setting.n, **how)
+
+
+def stored(dataset: xr.Dataset) -> xr.Dataset:
+    """Of a paper run: the two ratios seed by seed, the curves averaged over seeds, and as attributes what d costs."""
+    kept = dataset.squeeze("model", drop=True)
+    with xr.set_options(keep_attrs=True):
+        mean = kept[["gamma", "rho"]].mean("seed").astype("float32")
+        kept = mean.assign(ratio_first=ratio(kept, 1).astype("float32"), ratio_last=ratio(kept, -1).astype("float32"),
+                           train_error=kept.train_error.isel(step=-1).mean("seed").drop_vars("step").astype("float32"))
+    return kept.assign_attrs(timed())
+
+
+def decompose(move: Float[Tensor, "*E d"], sample: Sample) -> tuple[Float[Tensor, "*E"], Float[Tensor, "*E n"]]:
+    r"""Coefficients c of a move, by least squares: what of it lies along :math:`\mu`, and along each :math:`\xi_i`.
+
+    Nothing of training is used. They are unique, since :math:`\mu, \xi_1, \dots, \xi_n` are independent when d > n.
+    """
+    directions = torch.cat([sample.mu[None], sample.xi]).T
+    c = torch.linalg.lstsq(directions, move.reshape(-1, move.shape[-1]).T).solution.T
+    c = c.reshape(*move.shape[:-1], -1)
+    return c[..., 0], c[..., 1:]
+
+
+def outside(move: Float[Tensor, "*E 2 m d"], sample: Sample) -> Float[Tensor, "*E 2 m"]:
+    r"""Share of each filter's squared move that no :math:`\mu` and no :math:`\xi_i` explains; ensembles allowed."""
+    mu = sample.mu.expand(*sample.xi.shape[:-2], 1, -1)
+    basis = torch.linalg.qr(torch.cat([mu, sample.xi], -2).mT).Q
+    inside = torch.einsum("...jrd,...dk->...jrk", move, basis)
+    return 1 - inside.square().sum(-1) / move.square().sum(-1)
+
+
+def train_drawn(d: int, setting: Setting) -> None:
+    """Draw Gram matrices for one network and train it in coefficients."""
+    one = replace(setting, d=(d,), flip_prob=(0.1,), n_snr2=(1.0,), seed=(0,))
+    fit(problem(one), GradientDescent(setting.lr * setting.n * setting.m / d), setting.steps)
+
+
+def train_direct(d: int, setting: Setting) -> None:
+    """Draw d-dimensional data and filters for the same network and train it by autograd."""
+    sample = SignalNoise(n=setting.n, d=d, mu_norm=math.sqrt(d / setting.n), flip_prob=0.1).draw(0)
+    cnn = TwoLayerCNN(d, setting.m, sigma_0=setting.start / math.sqrt(d), dtype=torch.float64)
+    rule = GradientDescent(setting.lr * setting.n * setting.m / d)
+    fit(Training(cnn, sample.x, sample.observed), rule, setting.steps)
+
+
+def timed(
+    setting: Setting | None = None,
+    repeats: int = 5,
+    dimensions: tuple[int, ...] = (10**3, 10**4, 10**5, 10**6, 10**7),
+    direct: tuple[int, ...] = (10**3, 10**4, 10**5),
+) -> dict[str, list[float] | int]:
+    """Seconds to set up and train one network, both ways, in turn: the minimum of the repeats, one thread."""
+    setting = setting or Setting(steps=100)
+    jobs = [(train_drawn, d) for d in dimensions] + [(train_direct, d) for d in direct]
+    threads, taken = torch.get_num_threads(), {job: [] for job in jobs}
+    torch.set_num_threads(1)
+    for _ in range(repeats + 1):  # the first round warms up
+        for way, d in jobs:
+            begin = time.perf_counter()
+            way(d, setting)
+            taken[way, d].append(time.perf_counter() - begin)
+    torch.set_num_threads(threads)
+    best = {job: min(times[1:]) for job, times in taken.items()}
+    return {
+        f"{way.__name__.removeprefix('train_')}_{what}": [value for (each, _), value in values.items() if each is way]
+        for way in (train_drawn, train_direct)
+        for what, values in (("d", {job: float(job[1]) for job in jobs}), ("seconds", best))
+    } | {"timed_steps": setting.steps}
+
+
+def clock(paper: xr.Dataset, way: str) -> xr.DataArray:
+    """Seconds over d that a stored result took to train one network, "drawn" in coefficients or "direct"."""
+    d = ("d", paper.attrs[f"{way}_d"], {"long_name": "patch dimension d", "units": "1"})
+    about = {"long_name": f"set-up and {paper.attrs['timed_steps']} steps", "units": "s"}
+    return xr.DataArray(paper.attrs[f"{way}_seconds"], dims="d", coords={"d": d}, attrs=about)

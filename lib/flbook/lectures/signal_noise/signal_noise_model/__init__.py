@@ -1,0 +1,210 @@
+r"""A two-layer CNN on real digits beside noise patches: does it learn the image or memorise the noise?
+
+Claim: with n training samples the signal-to-noise ratio decides two different things. The share of a training decision
+that rests on the memorised noise patch is governed by :math:`n\,\mathrm{SNR}^2`, the test error by
+:math:`r = n\|\mu\|^4/(\sigma_\xi^4 d) = n d\,\mathrm{SNR}^4` (Kou et al. 2023, Theorem 4.2, for images that are
+:math:`y\mu` exactly). Here the images are handwritten digits, mu is half the difference of the class means.
+
+Beside the network: what learns no feature (linear, lazy, frozen) and the averaging classifier.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+import xarray as xr
+from jaxtyping import Float
+from scipy.special import ndtr
+from torch import Tensor, nn
+
+from flbook import devices, rivals
+from flbook.data.images import ImageNoise, Images, Moments, digits
+from flbook.models.activations import identity, relu
+from flbook.models.cnn import TwoLayerCNN
+from flbook.runs.sweep import sweep
+from flbook.training.fit import fit
+from flbook.training.network import Training
+from flbook.training.optimizers import GradientDescent
+from flbook.training.problem import Params
+
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Everything the experiment depends on; tuples are the axes of the sweep."""
+
+    model: tuple[str, ...] = ("network", "linear", "lazy", "frozen", "averaging")
+    n: tuple[int, ...] = (40,)  # training samples
+    d: tuple[int, ...] = (1024,)  # pixels of a picture, 64 times a square: digits have 8 x 8 and are enlarged
+    snr: tuple[float, ...] = (0.01, 0.02, 0.04, 0.06, 0.08, 0.11, 0.16, 0.24, 0.4)
+    seed: tuple[int, ...] = tuple(range(10))
+    plus: int = 3  # the digit of label +1
+    minus: int = 8  # the digit of label -1
+    variation: float = 1.0  # how much of what makes a digit differ from its class is kept; 0 is the model y mu itself
+    m: int = 10  # filters a sign
+    sigma_0: float = 1e-3  # standard deviation of the initial weights
+    lr: float = 4.0  # step size in units of nm / (sigma_xi^2 d (1 + n SNR^2)): what is learned takes O(1/lr) steps
+    steps: int = 50
+    points: int = 200  # fresh noise patches, each beside every image
+
+    @classmethod
+    def book(cls) -> "Setting":
+        """One n and one d, from memorised to learned, with every rival."""
+        return cls()
+
+    @classmethod
+    def paper(cls) -> "Setting":
+        """Sample sizes and picture sizes over a factor of four and sixteen, twenty seeds."""
+        return cls(
+            n=(20, 40, 80), d=(256, 1024, 4096), seed=tuple(range(20)), points=300,
+            snr=(0.02, 0.03, 0.04, 0.055, 0.075, 0.1, 0.14, 0.19, 0.26, 0.36, 0.5),
+        )
+
+
+class Ensemble(NamedTuple):
+    """Data of all (seed, snr), in one ensemble axis, for one n and one d."""
+
+    x: Float[Tensor, "E n 2 d"]  # training patches
+    y: Float[Tensor, "E n"]
+    unseen: Float[Tensor, "E N d"]  # images left out
+    unseen_y: Float[Tensor, "E N"]
+    noise: Float[Tensor, "E points d"]  # fresh noise patches
+    snr: Float[Tensor, " E"]
+    seed: tuple[int, ...]
+
+
+def pictures(setting: Setting, d: int) -> Images:
+    """The digits, enlarged to d pixels, their variation within a class scaled."""
+    edge = math.isqrt(max(d, 0) // 64)
+    if edge < 1 or 64 * edge**2 != d:
+        raise ValueError(f"d must be 64 times a square, as in 64, 256, 576 or 1024, to enlarge 8 x 8 pixels; got {d}")
+    pixels, y = digits((setting.plus, setting.minus), enlarge=edge)
+    mean = torch.where((y > 0)[:, None, None], pixels[y > 0].mean(0), pixels[y < 0].mean(0))
+    return Images(mean + setting.variation * (pixels - mean), y)
+
+
+def ensemble(setting: Setting, n: int, d: int, device: str = "cpu") -> Ensemble:
+    """Draw it: images and noise depend on the seed only, the SNR scales the images."""
+    data = ImageNoise(pictures(setting, d), n, snr=1.0)
+    where, times = devices.device(device), len(setting.snr)
+    snr = torch.tensor(setting.snr, dtype=torch.float32, device=where).repeat(len(setting.seed))
+
+    def spread(part: Tensor) -> Tensor:
+        return part.to(where, torch.float32).repeat_interleave(times, 0)
+
+    train, rest = data.draw(setting.seed), torch.stack([data.split(seed)[1] for seed in setting.seed])
+    x, unseen = spread(train.x), spread(data.patches.float()[rest])
+    x[:, :, 0] *= snr[:, None, None]
+    unseen *= snr[:, None, None]
+    noise = spread(data.fresh_noise(setting.points, setting.seed))
+    seeds = tuple(seed for seed in setting.seed for _ in range(times))
+    return Ensemble(x, spread(train.y), unseen, spread(data.images.y[rest]), noise, snr, seeds)
+
+
+def problem(model: str, setting: Setting, drawn: Ensemble) -> Training:
+    """The training problem of the network or of a rival; averaging is linear, started at zero."""
+    activation = identity if model in ("linear", "averaging") else relu
+    cnn = TwoLayerCNN(drawn.x.shape[-1], setting.m, setting.sigma_0, activation, seed=drawn.seed).to(drawn.x.device)
+    if model == "averaging":
+        nn.init.zeros_(cnn.w)
+    if model == "frozen":
+        return Training(rivals.FrozenCNN(cnn, drawn.x), drawn.x, drawn.y)
+    network = Training(cnn, drawn.x, drawn.y)
+    return rivals.lazy(network) if model == "lazy" else network
+
+
+def train(model: str, setting: Setting, drawn: Ensemble) -> tuple[Training, Params]:
+    """Train every member; one step from zero of the linear model is the averaging classifier, at any step size."""
+    n, d = drawn.x.shape[-3], drawn.x.shape[-1]
+    lr = setting.lr * n * setting.m / (d * (1 + n * drawn.snr**2))
+    # random features have mean square 1, so their curvature is at most k / 4 whatever n, d and the SNR are
+    rule = GradientDescent(2.0 / setting.m if model == "frozen" else lr)
+    chosen = problem(model, setting, drawn)
+    return chosen, fit(chosen, rule, 1 if model == "averaging" else setting.steps).params
+
+
+def judge(trained: Training, params: Params, drawn: Ensemble) -> dict[str, Float[Tensor, " E"]]:
+    """Errors and the noise share of one model. All models add up over patches, so images and noise are judged apart."""
+    def alone(patches: Tensor) -> Tensor:
+        return trained.predict(params, patches[..., None, :])
+
+    image, memory, fresh = alone(drawn.x[..., 0, :]), alone(drawn.x[..., 1, :]), alone(drawn.noise)
+    from_image, from_noise = ((drawn.y * part).mean(-1) for part in (image, memory))
+    return {
+        "train_error": (drawn.y * (image + memory) <= 0).float().mean(-1),
+        "test_error": pairs_wrong(alone(drawn.unseen), drawn.unseen_y, fresh),
+        "new_noise_error": pairs_wrong(image, drawn.y, fresh),
+        "noise_share": from_noise / (from_image + from_noise),
+    }
+
+
+def pairs_wrong(image: Float[Tensor, "E N"], y: Float[Tensor, "E N"], noise: Float[Tensor, "E points"]) -> Tensor:
+    """Share of wrong signs over every image beside every fresh noise patch."""
+    return (y[:, :, None] * (image[:, :, None] + noise[:, None, :]) <= 0).float().mean((-2, -1))
+
+
+NAMES = {
+    "train_error": "training error",
+    "test_error": "test error",
+    "new_noise_error": "error on training images beside fresh noise",
+    "noise_share": "share of a training decision that rests on its noise patch",
+}
+AXES = {
+    "n": ("samples n", "1"), "d": ("patch dimension d", "1"), "model": ("model", ""), "seed": ("seed", ""),
+    "snr": ("signal-to-noise ratio SNR", "1"),
+}
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Train and judge every cell; dimensions (n, d, model, seed, snr)."""
+    cells: dict[str, list[np.ndarray]] = {name: [] for name in NAMES}
+    for n in setting.n:
+        for d in setting.d:
+            drawn = ensemble(setting, n, d, device)
+            for model in setting.model:
+                for name, value in judge(*train(model, setting, drawn), drawn).items():
+                    cells[name].append(value.detach().cpu().numpy())
+    shape = tuple(len(getattr(setting, axis)) for axis in AXES)
+    return xr.Dataset(
+        {name: (tuple(AXES), np.stack(cells[name]).reshape(shape), {"long_name": text, "units": "fraction"})
+         for name, text in NAMES.items()},
+        coords={axis: (axis, list(getattr(setting, axis)), {"long_name": text, "units": units})
+                for axis, (text, units) in AXES.items()},
+    )
+
+
+def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
+    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
+    devices.device(device)
+    member = 4 * max(setting.d) * (2 * max(setting.n) + setting.points + 360)  # 360 images, most of them unseen
+    one_at_a_time = len(setting.model) * len(setting.n) * len(setting.d)
+    return sweep(measure, setting, device=device, split=("seed",), cell_bytes=member / one_at_a_time, **how)
+
+
+def averaging_error_on_images(n, snr, d, images: Moments):
+    r"""Test error of the averaging classifier on images beside noise, :math:`\Phi(-1/\sqrt v)`, from moments alone.
+
+    .. math:: v = \frac1r + \frac{1 + (1 + 2v_2)/n}{d\,\mathrm{SNR}^2} + v_1 + \frac{v_1 + v_3}n, \qquad
+              r = n d\,\mathrm{SNR}^4
+
+    with :math:`v_1, v_2, v_3` the moments of the images; without them this is `flbook.theory.averaging_error` up to
+    terms of relative order 1/n. Derived in the lecture.
+    """
+    v_1, v_2, v_3 = images
+    m = d * np.asarray(snr) ** 2
+    v = d / (n * m**2) + (1 + (1 + 2 * v_2) / n) / m + v_1 + (v_1 + v_3) / n
+    return ndtr(-1 / np.sqrt(v))
+
+
+def averaging_noise_share(n, snr, images: Moments):
+    r"""Share of the averaging classifier's training margin that rests on the noise patch.
+
+    .. math:: \frac{1}{1 + \mathrm{SNR}^2\,(n + v_2)}, \qquad v_2 = \mathrm{tr}\,S / \|\mu\|^2
+
+    On average: a sample meets its own noise patch, :math:`\|\xi_i\|^2 = \sigma_\xi^2 d`, its own image,
+    :math:`(1 + v_2)\|\mu\|^2`, and the n - 1 other images, :math:`\|\mu\|^2` each. Derived in the lecture.
+    """
+    return 1 / (1 + np.asarray(snr) ** 2 * (n + images.total))

@@ -1,0 +1,127 @@
+r"""The averaging classifier :math:`w = \sum_i \tilde y_i x_i` on one patch :math:`x = y\mu + \xi`: simulated and exact.
+
+Claim: its test error is `flbook.theory.averaging_error`,
+
+.. math:: \Phi\Big(-\frac{(1-2p)\sqrt r}{\sqrt{1 + (1-2p)^2\, n\,\mathrm{SNR}^2}}\Big), \qquad
+          r = \frac{n\|\mu\|^4}{\sigma_\xi^4 d}
+
+in the mean over training sets, up to terms of relative order 1/d and :math:`\sigma_\xi^2/(n\|\mu\|^2)`.
+
+Source: derived in the lecture `signal_noise_model`.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import xarray as xr
+from scipy.special import ndtr
+
+from flbook import devices, theory
+from flbook.data.signal_noise import SignalNoise
+from flbook.estimators import averaging
+from flbook.runs.sweep import sweep
+
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Everything the experiment depends on; tuples are the axes of the sweep."""
+
+    flip_prob: tuple[float, ...] = (0.0, 0.1, 0.2)  # p, exactly pn labels flipped
+    r: tuple[float, ...] = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)  # n |mu|^4 / (sigma_xi^4 d)
+    seed: tuple[int, ...] = tuple(range(12))
+    n: int = 20  # training samples
+    d: int = 400  # dimension
+    sets: int = 100  # training sets a seed
+
+    @classmethod
+    def book(cls) -> "Setting":
+        """Seconds of one core."""
+        return cls()
+
+
+def strength(setting: Setting, r: float) -> float:
+    """|mu| in units of sigma_xi, from r."""
+    return (r * setting.d / setting.n) ** 0.25
+
+
+def simulated(setting: Setting, p: float, device: str) -> torch.Tensor:
+    r"""Mean test error over the training sets of each seed, shape (r, seed).
+
+    Given w the error is exactly :math:`\Phi(-\langle w, \mu\rangle / (\sigma_\xi\|w\|))`; no test data is drawn.
+    """
+    data = SignalNoise(n=setting.n, d=setting.d, mu_norm=1.0, flip_prob=p)
+    columns = []
+    for seed in setting.seed:
+        sample = data.draw(tuple(range(setting.sets * seed, setting.sets * (seed + 1))))
+        signal, noise, mu, observed = (part.to(devices.device(device)) for part in (
+            sample.x[..., 0, :], sample.xi, sample.mu, sample.observed))
+        ws = [averaging(strength(setting, r) * signal + noise, observed) for r in setting.r]
+        errors = [torch.special.ndtr(-strength(setting, r) * (w @ mu) / w.norm(dim=-1))
+                  for r, w in zip(setting.r, ws, strict=True)]
+        columns.append(torch.stack([error.mean() for error in errors]))
+    return torch.stack(columns, -1)
+
+
+def exact_error(n: int, mu_norm: float, d: int, flip_prob: float = 0.0, sigma_xi: float = 1.0) -> float:
+    r"""Test error of the averaging classifier, averaged over training sets, exactly, for any n, d and signal.
+
+    .. math:: \frac12 - \frac1\pi \int_0^\infty \frac{1}{(1 + z^2)^{d/2}}\,
+              e^{-\frac{(g^2 + h^2) z^2}{2(1 + z^2)}} \sin\Big(\frac{g h z}{1 + z^2}\Big)\,\frac{dz}{z},
+              \quad g = \frac{\|\mu\|}{\sigma_\xi},\ h = (1 - 2p)\sqrt n\,g
+
+    With exactly pn flips. Derived in the lecture: the output is a sum of d products of independent normal numbers, its
+    characteristic function inverted by Gil-Pelaez. Integrated over the angle whose tangent is z, as far as it counts.
+    """
+    g = mu_norm / sigma_xi
+    h = (1 - 2 * flip_prob) * np.sqrt(n) * g
+    node, weight = np.polynomial.legendre.leggauss(300)
+    half = min(np.pi / 2, 12 / np.sqrt(d + g**2 + h**2)) / 2  # beyond, the integrand is below exp(-70)
+    sin, cos = np.sin(half * (node + 1)), np.cos(half * (node + 1))
+    decay = np.exp((d - 1) * np.log(cos) - (g**2 + h**2) * sin**2 / 2)
+    return float(0.5 - half / np.pi * (weight * decay * np.sin(g * h * sin * cos) / sin).sum())
+
+
+def quadrature_error(n: int, mu_norm: float, d: int, flip_prob: float = 0.0, sigma_xi: float = 1.0) -> float:
+    r"""The same for d >= 50 by another way: the error given w, averaged over the two numbers through which w enters.
+
+    :math:`\langle w, \mu\rangle` is normal, what is left of :math:`\|w\|^2` chi-squared with d - 1 degrees of freedom.
+    """
+    g = mu_norm / sigma_xi
+    node, weight = np.polynomial.hermite_e.hermegauss(80)
+    along = (1 - 2 * flip_prob) * np.sqrt(n) * g + node[:, None]
+    width = np.sqrt(2 * (d - 1))
+    rest = d - 1 + width * np.linspace(max(-10.0, -(d - 2) / width), 14, 3000)
+    density = np.exp(((d - 1) / 2 - 1) * np.log(rest / d) - (rest - d) / 2)
+    return float(weight @ ndtr(-g * along / np.sqrt(along**2 + rest)) @ density / (weight.sum() * density.sum()))
+
+
+def about(name: str) -> dict[str, str]:
+    """Attributes of an error."""
+    return {"long_name": name, "units": "fraction"}
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Simulated errors, dimensions (flip_prob, r, seed), and what three formulas say, dimensions (flip_prob, r)."""
+    errors = torch.stack([simulated(setting, p, device) for p in setting.flip_prob]).cpu().numpy()
+    formulas = {"closed_form": theory.averaging_error, "exact": exact_error, "quadrature": quadrature_error}
+    cells = [[(setting.n, strength(setting, r), setting.d, p) for r in setting.r] for p in setting.flip_prob]
+    tables = {
+        name: (("flip_prob", "r"), [[formula(*cell) for cell in row] for row in cells], about(f"test error, {name}"))
+        for name, formula in formulas.items()
+    }
+    return xr.Dataset(
+        {"test_error": (("flip_prob", "r", "seed"), errors, about("test error")), **tables},
+        coords={
+            "flip_prob": ("flip_prob", list(setting.flip_prob), {"long_name": "flipped p", "units": "1"}),
+            "r": ("r", list(setting.r), {"long_name": "r = n|μ|⁴ / σ⁴d", "units": "1"}),
+            "seed": list(setting.seed),
+        },
+    )
+
+
+def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
+    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
+    return sweep(measure, setting, device=device, **how)

@@ -1,0 +1,91 @@
+"""Checkpoints: tensors in a safetensors file that says which setting they belong to.
+
+A file of another setting is refused with what differs. An interruption leaves no half-written file.
+"""
+
+import dataclasses
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save as to_bytes
+from torch import Tensor
+
+from flbook.runs import results
+
+
+def save(path: str | os.PathLike, tensors: Mapping[str, Tensor], setting: object,
+         dtype: torch.dtype | None = None) -> None:
+    """Write tensors and their setting to a file, at once or not at all.
+
+    setting: a dataclass, a mapping, or both nested; what is no number or text is kept by name. dtype: what floating
+    numbers are stored as, float16 to halve the file; as they are if None.
+    """
+    path = Path(path)
+    kept = {name: tensor.detach().to("cpu", dtype if tensor.is_floating_point() else None).contiguous()
+            for name, tensor in tensors.items()}
+    content = to_bytes(kept, metadata={"setting": json.dumps(plain(setting), sort_keys=True)})
+    partial = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        partial.write_bytes(content)
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def load(path: str | os.PathLike, setting: object = None, device: str | torch.device = "cpu",
+         dtype: torch.dtype | None = None) -> dict[str, Tensor]:
+    """The tensors of a file; floating numbers become `dtype` if one is given.
+
+    Raises ValueError if there is no such file, it is not whole, or it belongs to another setting than the one given.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise ValueError(f"there is no checkpoint {path.name} in the folder {path.parent.name}")
+    try:
+        with safe_open(path, "pt", device=str(device)) as file:
+            theirs = json.loads((file.metadata() or {}).get("setting", "null"))
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, it is no dictionary
+    except SafetensorError as error:
+        raise ValueError(f"the checkpoint {path.name} is truncated or no checkpoint: {error}") from None
+    found = [] if setting is None else list(differences(theirs, plain(setting)))
+    if found:
+        raise ValueError(f"the checkpoint {path.name} is of another setting: {'; '.join(found)}")
+    return {name: tensor.to(dtype) if dtype and tensor.is_floating_point() else tensor
+            for name, tensor in tensors.items()}
+
+
+def stored(name: str, setting: object = None, dtype: torch.dtype = torch.float32) -> dict[str, Tensor]:
+    """A checkpoint that comes with the library, beside an experiment's stored result. Raises as `load` does."""
+    return load(results.path(name, ".safetensors"), setting, dtype=dtype)
+
+
+def plain(setting: object) -> object:
+    """A setting as JSON knows it: numbers, text, lists and mappings; anything else by its name."""
+    if setting is None or isinstance(setting, str | bool | int | float):
+        return setting
+    if isinstance(setting, Mapping):
+        return {str(name): plain(value) for name, value in setting.items()}
+    if isinstance(setting, tuple | list):
+        return [plain(value) for value in setting]
+    if dataclasses.is_dataclass(setting) and not isinstance(setting, type):
+        fields = {field.name: plain(getattr(setting, field.name)) for field in dataclasses.fields(setting)}
+        return {"kind": type(setting).__name__, **fields}
+    return getattr(setting, "__qualname__", None) or str(setting)
+
+
+def differences(theirs: object, ours: object, name: str = "") -> Iterator[str]:
+    """What differs between two plain settings, one short clause each."""
+    if isinstance(theirs, dict) and isinstance(ours, dict):
+        for key in sorted(theirs.keys() | ours.keys()):
+            yield from differences(theirs.get(key), ours.get(key), f"{name}.{key}" if name else key)
+    elif theirs != ours:
+        yield f"{name or 'the setting'} is {_short(theirs)} there and {_short(ours)} here"
+
+
+def _short(value: object) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 60 else text[:57] + "..."

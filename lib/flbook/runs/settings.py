@@ -1,0 +1,148 @@
+"""Settings: what an experiment is run at, as one frozen dataclass whose tuples are the axes of its sweep.
+
+A setting is written as canonical JSON, from which caches and stored results take their names, so two runs of the same
+setting find each other and a changed one never passes for the old.
+"""
+
+import dataclasses
+import difflib
+import hashlib
+import importlib
+import json
+import math
+import re
+from collections.abc import Iterable
+from numbers import Integral, Real
+from pathlib import Path
+from types import ModuleType
+
+LECTURES = Path(__file__).parent.parent / "lectures"
+PRESETS = ("book", "paper")
+_WIDEST = 2**31  # a netCDF file (version 3) holds integers of 32 bits
+
+
+def lattice(low: float, high: float, steps: int) -> tuple[float, ...]:
+    """An axis: numbers from low to high at equal ratios, short enough to be read."""
+    return tuple(float(f"{low * (high / low) ** (i / (steps - 1)):.6g}") for i in range(steps))
+
+
+def among(field: str, values: tuple[str, ...], known: Iterable[str]) -> None:
+    """Refuse names on an axis that its experiment does not know."""
+    unknown = [value for value in values if value not in known]
+    if unknown:
+        raise ValueError(f"{field} must be among {', '.join(known)}; got {unknown[0]!r}")
+
+
+def _number(field: str, value: Real) -> int | float:
+    """A plain Python number, so that numpy's and Python's own are written alike."""
+    if isinstance(value, Integral):
+        return value if isinstance(value, bool) else int(value)
+    if not math.isfinite(value):
+        raise ValueError(f"{field} must be finite numbers, not {float(value)}")
+    return float(value)
+
+
+def _scalar(field: str, value: object) -> int | float | str:
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, Real):
+        return _number(field, value)
+    raise ValueError(
+        f"{field} must be a number, a string, None or a tuple of numbers or strings (a tuple is an axis of the sweep), "
+        f"not a {type(value).__name__}"
+    )
+
+
+def _field(name: str, value: object) -> int | float | str | tuple | None:
+    if value is None:  # "the default of the model"
+        return None
+    return _axis(name, value) if isinstance(value, tuple) else _scalar(name, value)
+
+
+def _axis(field: str, values: tuple) -> tuple:
+    if not values:
+        raise ValueError(f"{field} is an empty axis; it needs at least one value")
+    clean = tuple(_scalar(field, value) for value in values)
+    if len({isinstance(value, str) for value in clean}) > 1:
+        raise ValueError(f"{field} mixes numbers and strings: {values}; an axis is all of one or all of the other")
+    repeated = next((value for i, value in enumerate(clean) if value in clean[:i]), None)
+    if repeated is not None:
+        raise ValueError(f"{field} has the value {repeated!r} twice; the values of an axis must differ")
+    if any(isinstance(value, int) and abs(value) >= _WIDEST for value in clean):
+        raise ValueError(f"{field} must stay below 2**31 where it is an integer; write larger values as floats")
+    return clean
+
+
+def fields(setting: object) -> dict[str, int | float | str | tuple | None]:
+    """The fields of a setting, in order, as plain numbers, strings, tuples and None.
+
+    Raises ValueError, in one sentence, if `setting` is no frozen dataclass, or a field is something else, a list, not
+    finite, or an axis that is empty or repeats a value.
+    """
+    if isinstance(setting, type) or not dataclasses.is_dataclass(setting) or not setting.__dataclass_params__.frozen:
+        raise ValueError(f"setting must be an instance of a frozen dataclass, not {setting!r}")
+    values = {field.name: getattr(setting, field.name) for field in dataclasses.fields(setting)}
+    return {name: _field(name, value) for name, value in values.items()}
+
+
+def axes(setting: object) -> dict[str, tuple]:
+    """The axes of the sweep, in order: every field of the setting that is a tuple. Raises as :func:`fields` does."""
+    return {name: value for name, value in fields(setting).items() if isinstance(value, tuple)}
+
+
+def to_json(setting: object) -> str:
+    """The setting as canonical JSON: sorted keys, tuples as lists. Raises as :func:`fields` does."""
+    return json.dumps(fields(setting), sort_keys=True)
+
+
+def digest(*parts: object) -> str:
+    """Sixteen hexadecimal digits of the SHA-256 of these parts, each taken as text."""
+    return hashlib.sha256(json.dumps([str(part) for part in parts]).encode()).hexdigest()[:16]
+
+
+def scale_of(setting: object) -> str:
+    """``"book"`` or ``"paper"`` if the setting is that preset of its class, otherwise ``"custom"``."""
+    presets = {name: getattr(type(setting), name, None) for name in PRESETS}
+    return next((name for name, preset in presets.items() if preset and preset() == setting), "custom")
+
+
+def homes() -> dict[str, Path]:
+    """Every experiment of the library, as ``"chapter/name"``, and its file; found without importing one of them.
+
+    A lecture's folder is its first experiment; beside it stand others, and whatever only this lecture uses. A file that
+    defines `Setting` is an experiment.
+    """
+    found = {}
+    for file in sorted(LECTURES.glob("*/*/*.py")):
+        name = file.parent.name if file.stem == "__init__" else file.stem
+        if re.search(r"^class Setting\b", file.read_text(encoding="utf-8"), re.MULTILINE):
+            found[f"{file.parent.parent.name}/{name}"] = file
+    return dict(sorted(found.items()))
+
+
+def name_of(module: str) -> str:
+    """The experiment that a module holds, as ``"chapter/name"``; a module from elsewhere keeps its own name."""
+    if not module.startswith("flbook.lectures."):
+        return module.replace(".", "/")
+    chapter, *_, name = module.removeprefix("flbook.lectures.").split(".")
+    return f"{chapter}/{name}"
+
+
+def find(name: str) -> ModuleType:
+    """The module of an experiment, by its name alone or as ``"chapter/name"``.
+
+    Raises ValueError, in one sentence with the nearest names, if there is none, or if several chapters have one.
+    """
+    known = homes()
+    hits = [full for full in known if name in (full, full.rpartition("/")[2])]
+    if len(hits) == 1:
+        file = known[hits[0]]
+        path = file.parent if file.stem == "__init__" else file.with_suffix("")
+        return importlib.import_module(".".join(["flbook.lectures", *path.relative_to(LECTURES).parts]))
+    if hits:
+        raise ValueError(f"the name {name!r} is not unique: it may be {' or '.join(hits)}")
+    short = [full.rpartition("/")[2] for full in known]
+    close = difflib.get_close_matches(str(name).rpartition("/")[2], short, n=3, cutoff=0.4)
+    near = [full for full, last in zip(known, short, strict=True) if last in close]
+    hint = f"the nearest: {', '.join(near)}" if near else f"there are {', '.join(known)}"
+    raise ValueError(f"no experiment is called {name!r}; {hint}")

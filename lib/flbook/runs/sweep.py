@@ -1,0 +1,227 @@
+"""Sweeps: the axes of a setting, measured chunk by chunk into one labelled Dataset; cached, and resumed after a kill.
+
+A chunk is a smaller setting, so ``measure(chunk, device)`` is the same function for one cell and for the whole grid,
+and vectorises over whatever it is given. A chunk's file has its final name only when it is complete, so an interrupted
+sweep leaves what it finished, and the next call starts from there.
+
+A file's name carries a digest of everything that may change its numbers: the measure and its version, the chunk, the
+kind of device, ``FLBOOK_SEED`` and the source of flbook. So a stale number is never read. Old files stay; the cache
+folder may be deleted at any time. A measure that is defined in a notebook leaves no file: its source cannot be traced.
+"""
+
+import dataclasses
+import itertools
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import BrokenExecutor
+from functools import lru_cache
+from math import prod
+from pathlib import Path
+
+import xarray as xr
+from tqdm import tqdm
+
+from flbook.runs import chunks, settings
+from flbook.runs.chunks import Chunk, fresh_seed, read, source_digest, work
+
+_PACKAGE = Path(__file__).parent.parent
+
+
+def sweep(
+    measure: Callable,
+    setting: object,
+    *,
+    device: object = "cpu",
+    split: Sequence[str] | None = None,
+    cell_bytes: float = 0,
+    memory: float = 2**30,
+    executor: object = None,
+    progress: bool | None = None,
+    cache: str | os.PathLike | None = None,
+) -> xr.Dataset:
+    """Measure a setting over all of its axes.
+
+    Args:
+        measure: function at the top level of a module, ``measure(setting, device) -> Dataset``; every axis of the
+            setting is a dimension of what it returns, and every variable carries ``long_name`` and ``units``. A cell's
+            value must depend on the cell alone, not on the grid around it.
+        setting: frozen dataclass; its tuples are the axes.
+        device: handed to `measure`; checked before any work unless an `executor` does the work elsewhere.
+        split: the axes that may be cut into chunks, cut in this order; all of them if None.
+        cell_bytes: what one cell (a point of the product of all axes) takes while it is measured; 0 means one chunk.
+        memory: bytes that one chunk may take; a smaller number means more chunks, for more workers.
+        executor: anything with ``submit`` that returns something with ``result``: a process pool, Dask
+            (``Client.get_executor()``), submitit. Its workers need the cache folder on a file system that they share.
+        progress: bar on stderr; None shows it on a terminal only.
+        cache: folder of the chunk files; else ``$FLBOOK_CACHE``, else ``~/.cache/flbook``.
+
+    Returns the Dataset with the axis values as coordinates and, as attributes, the experiment, its version, the
+    setting, its scale, source digest, commit, device, seconds (the sum over chunks) and ``FLBOOK_SEED``.
+
+    Raises ValueError for a bad setting or argument before any work starts, RuntimeError when a worker was killed.
+    """
+    axes = settings.axes(setting)
+    about = _about(measure, setting, device)
+    pieces = cut({name: len(values) for name, values in axes.items()}, split, cell_bytes, memory)
+    _check_place(device, executor)
+    folder = _folder(cache)
+    every = [_chunk(measure, part, about, str(device), folder) for part in _parts(setting, axes, pieces)]
+    done = {chunk.path: read(chunk) for chunk in every}
+    todo = [chunk for chunk in every if done[chunk.path] is None]
+    hidden = None if progress is None else not progress
+    with tqdm(total=len(every), initial=len(every) - len(todo), disable=hidden, desc=about["experiment"]) as bar:
+        for _ in map(work, todo) if executor is None else _handed_out(executor, todo):
+            bar.update()
+    done |= {chunk.path: _finished(chunk) for chunk in todo}
+    if _source_file(measure) is None:
+        for path in done:
+            path.unlink(missing_ok=True)
+    seconds = sum(part.attrs.pop("seconds") for part in done.values())
+    whole = _join(list(done.values()), {name: len(ends) for name, ends in pieces.items()})
+    return whole.assign_attrs(about, seconds=round(float(seconds), 3))
+
+
+def cut(
+    sizes: Mapping[str, int], split: Sequence[str] | None, cell_bytes: float, memory: float
+) -> dict[str, list[tuple[int, int]]]:
+    """Where to cut each axis: ``(start, stop)`` pairs, as few as `memory` allows, axes cut in the order of `split`."""
+    split = tuple(sizes) if split is None else (split,) if isinstance(split, str) else tuple(split)
+    unknown = [name for name in split if name not in sizes]
+    if unknown:
+        raise ValueError(f"split names {unknown[0]!r}, which is no axis of the setting; these are: {', '.join(sizes)}")
+    if not (cell_bytes >= 0 and memory > 0):
+        raise ValueError(f"cell_bytes must be >= 0 and memory > 0, not {cell_bytes} and {memory}")
+    cells = prod(sizes.values())
+    allowed = min(cells, int(memory // cell_bytes)) if cell_bytes else cells
+    counts = dict.fromkeys(sizes, 1)
+    for name in split:
+        rest = cells // sizes[name]
+        width = min(sizes[name], max(1, allowed // rest))
+        counts[name] = -(-sizes[name] // width)
+        cells = rest * -(-sizes[name] // counts[name])
+    if cells > allowed:
+        raise ValueError(
+            f"memory = {memory:.4g} bytes is too little: the smallest chunk that split = {split} allows has "
+            f"{cells} cell(s) of cell_bytes = {cell_bytes:.4g}"
+        )
+    ends = {name: [size * k // counts[name] for k in range(counts[name] + 1)] for name, size in sizes.items()}
+    return {name: list(itertools.pairwise(end)) for name, end in ends.items()}
+
+
+def _about(measure: Callable, setting: object, device: object) -> dict[str, object]:
+    """The attributes of the result that are known before it."""
+    module = sys.modules.get(getattr(measure, "__module__", None))
+    if module is None or getattr(module, getattr(measure, "__qualname__", ""), None) is not measure:
+        raise ValueError(f"measure must be a function at the top level of a module, not {measure!r}")
+    return {
+        "experiment": settings.name_of(measure.__module__),
+        "version": getattr(module, "VERSION", 0),
+        "setting": settings.to_json(setting),
+        "scale": settings.scale_of(setting),
+        "source": chunks.SOURCE,
+        "commit": _commit(),
+        "device": str(device).partition(":")[0],
+        "fresh_seed": fresh_seed(),
+    }
+
+
+@lru_cache
+def _commit() -> str:
+    """The last commit that touched flbook's source, or "" where it is in no repository."""
+    command = ["git", "-C", str(_PACKAGE), "log", "-1", "--format=%H", "--", "."]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=10).stdout.strip()
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+
+
+def _check_place(device: object, executor: object) -> None:
+    """Is there what the work would run on? The CPU is, so a sweep on it need not import torch."""
+    if executor is None and str(device) != "cpu":
+        from flbook.devices import device as present
+
+        present(device)
+    if executor is not None and not callable(getattr(executor, "submit", None)):
+        raise ValueError(f"executor must have submit (a process pool, Dask's get_executor()), not {executor!r}")
+
+
+def _folder(cache: str | os.PathLike | None) -> Path:
+    folder = Path(cache or os.environ.get("FLBOOK_CACHE") or Path.home() / ".cache" / "flbook").expanduser().absolute()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ValueError(f"cache folder {str(folder)!r} cannot be made ({error.strerror}); set FLBOOK_CACHE") from None
+    if not os.access(folder, os.W_OK):
+        raise ValueError(f"cache folder {str(folder)!r} cannot be written to; set FLBOOK_CACHE to another one")
+    return folder
+
+
+def training_file(*about: object) -> Path:
+    """Where a long training run inside a measure keeps its checkpoint until it is done.
+
+    In the cache, named like a chunk by all that may change it: `about`, ``FLBOOK_SEED`` and the source of flbook.
+    """
+    return _folder(None) / f"training-{settings.digest(source_digest(), fresh_seed(), *about)}.safetensors"
+
+
+def _source_file(measure: Callable) -> Path | None:
+    file = getattr(sys.modules[measure.__module__], "__file__", None)
+    return Path(file) if file and Path(file).is_file() else None
+
+
+def _parts(setting: object, axes: dict[str, tuple], pieces: dict) -> Iterator:
+    """The smaller settings, the last axis running fastest."""
+    for ends in itertools.product(*pieces.values()):
+        yield dataclasses.replace(setting, **{name: axes[name][a:b] for name, (a, b) in zip(axes, ends, strict=True)})
+
+
+def _chunk(measure: Callable, part: object, about: dict, device: str, folder: Path) -> Chunk:
+    file = _source_file(measure)
+    own = uuid.uuid4().hex if file is None else "" if file.is_relative_to(_PACKAGE) else file.read_text()
+    what = (measure.__module__, measure.__qualname__, about["version"], type(part).__qualname__, own)
+    where = (about["device"], about["fresh_seed"], about["source"])
+    name = f"{measure.__module__.rpartition('.')[2]}-{settings.digest(*what, settings.to_json(part), *where)}.nc"
+    return Chunk(measure, part, device, folder / name, about["source"], about["fresh_seed"])
+
+
+def _handed_out(executor: object, todo: list[Chunk]) -> Iterator:
+    """Results as they come, in order; if one fails, the chunks that have not started are called off."""
+    jobs = []
+    try:
+        jobs = [executor.submit(work, chunk) for chunk in todo]
+        yield from (job.result() for job in jobs)
+    except BrokenExecutor:
+        kept = sum(chunk.path.exists() for chunk in todo)
+        raise RuntimeError(
+            f"a worker process was killed (out of memory?): {kept} of the {len(todo)} chunks handed out are kept; "
+            "make a new pool and call again, and the sweep resumes there"
+        ) from None
+    except BaseException:
+        for job in jobs:
+            getattr(job, "cancel", bool)()
+        raise
+
+
+def _finished(chunk: Chunk) -> xr.Dataset:
+    dataset = read(chunk)
+    if dataset is None:
+        raise RuntimeError(
+            f"the workers wrote no file that can be read at {str(chunk.path)!r}; "
+            "cache must be a folder on a file system that caller and workers share"
+        )
+    return dataset
+
+
+def _join(parts: list[xr.Dataset], counts: dict[str, int]) -> xr.Dataset:
+    """Put the chunks together, the last axis first. A variable without an axis has to agree along it."""
+    for name, count in reversed(counts.items()):
+        rows = [parts[k : k + count] for k in range(0, len(parts), count)] if count > 1 else []
+        how = {"data_vars": "minimal", "coords": "minimal", "compat": "equals", "join": "exact"}
+        try:
+            parts = [xr.concat(row, name, combine_attrs="drop_conflicts", **how) for row in rows] or parts
+        except (xr.MergeError, ValueError) as error:
+            raise ValueError(f"the chunks along {name!r} do not fit together: {error}") from None
+    return parts[0]

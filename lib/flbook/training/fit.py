@@ -1,0 +1,97 @@
+"""The loop: `fit` takes the steps of a rule on a problem, and records quantities on the way."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+import xarray as xr
+from torch import Tensor
+
+from flbook.shapes import Quantity
+from flbook.training.problem import Params, Problem, Rule, check_fit
+
+
+class Trained(NamedTuple):
+    """What training returns."""
+
+    params: Params
+    history: xr.Dataset  # the recorded quantities over `step`, dimensions (step, *ensemble, *own)
+
+
+def log_steps(steps: int, points: int = 40) -> list[int]:
+    """Steps to record at: 0, the last, and about `points` between them at equal ratios."""
+    if steps < 1:
+        return [0]
+    return sorted({0, *np.unique(np.geomspace(1, steps, points).round().astype(int)).tolist(), steps})
+
+
+def fit(
+    problem: Problem,
+    rule: Rule,
+    steps: int,
+    record: Sequence[Quantity] = (),
+    ensemble: Sequence[str] = (),
+    at: Sequence[int] | None = None,
+) -> Trained:
+    """Take `steps` steps of a rule on a problem, recording quantities on the way.
+
+    Parameters
+    ----------
+    problem, rule
+        See `flbook.training.problem`. Step t is taken on ``problem.at(t)``, so both gradients of a rule that asks twice
+        are those of one batch.
+    steps
+        How many.
+    record
+        Quantities of the parameters; each becomes a variable of ``history``.
+    ensemble
+        Names of the ensemble axes, in order.
+    at
+        Steps to record at; by default log-spaced, because learning happens on a logarithmic clock.
+
+    Nothing leaves the device inside the loop. Raises ValueError, before the first step, if the rule leaves the span in
+    which the problem keeps its weights, or axes are not named.
+
+    Examples
+    --------
+    >>> from flbook import SignalNoise, Training, TwoLayerCNN, fit, gradient_descent
+    >>> sample = SignalNoise(n=20, d=100).draw(seed=0)
+    >>> problem = Training(TwoLayerCNN(d=100, sigma_0=0.01), sample.x, sample.observed)
+    >>> bool(problem.train_loss(fit(problem, gradient_descent(0.1), 50).params) < 0.1)
+    True
+    """
+    if isinstance(steps, bool) or not isinstance(steps, int) or steps < 0:
+        raise ValueError(f"steps must be a whole number of at least 0; got {steps!r}")
+    at = log_steps(steps) if at is None else sorted({int(s) for s in at if 0 <= s <= steps})
+    if record and not at:
+        raise ValueError(f"at must name at least one step from 0 to {steps}, to record {record[0].name}")
+    check_fit(problem, rule)
+    params = problem.decaying(problem.start()) if rule.decays else problem.start()
+    for quantity in record:
+        _check_axes(quantity, quantity.of(params), ensemble)
+    state = rule.start(params)
+    recorded: list[list[Tensor]] = []
+    for step in range(steps + 1):
+        if record and step in at:
+            recorded.append([quantity.of(params) for quantity in record])
+        if step < steps:
+            params, state = rule.step(problem.at(step), params, state)
+    columns = [torch.stack(column).detach().cpu().numpy() for column in zip(*recorded, strict=True)]
+    return Trained(params, _dataset(record, columns, at, ensemble))
+
+
+def _check_axes(quantity: Quantity, value: Tensor, ensemble: Sequence[str]) -> None:
+    """Refuse a quantity whose axes are not all named, before the training that it would come out of."""
+    if value.ndim != len(ensemble) + len(quantity.dims):
+        raise ValueError(f"{quantity.name} has shape {tuple(value.shape)}, but its axes are named "
+                         f"{(*ensemble, *quantity.dims)}; name the ensemble axes with ensemble=(...)")
+
+
+def _dataset(record, columns, at, ensemble) -> xr.Dataset:
+    variables = {}
+    for quantity, values in zip(record, columns, strict=True):
+        named = {"long_name": quantity.long_name or quantity.name.replace("_", " "), "units": quantity.units}
+        variables[quantity.name] = (("step", *ensemble, *quantity.dims), values, named)
+    step = ("step", list(at), {"long_name": "step t", "units": "1"})
+    return xr.Dataset(variables, coords={"step": step} if variables else {})

@@ -1,0 +1,121 @@
+"""Losses of an output f against a label y, and their slopes in f."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Logistic:
+    r""":math:`\ell(f, y) = \log(1 + e^{-yf})`; for two logits, whose difference is f, the cross entropy."""
+
+    def __call__(self, f: Tensor, y: Tensor) -> Tensor:
+        """The loss of each output."""
+        return torch.nn.functional.softplus(-y * f)
+
+    def slope(self, f: Tensor, y: Tensor) -> Tensor:
+        """The derivative in f."""
+        return -y * torch.sigmoid(-y * f)
+
+
+@dataclass(frozen=True)
+class Hinge:
+    r""":math:`\ell(f, y) = \max(1 - yf, 0)`, with slope 0 at the kink."""
+
+    def __call__(self, f: Tensor, y: Tensor) -> Tensor:
+        """The loss of each output."""
+        return (1 - y * f).relu()
+
+    def slope(self, f: Tensor, y: Tensor) -> Tensor:
+        """The derivative in f."""
+        return -y * (y * f < 1).to(f.dtype)
+
+
+@dataclass(frozen=True)
+class Squared:
+    r""":math:`\ell(f, y) = (f - y)^2 / 2`."""
+
+    def __call__(self, f: Tensor, y: Tensor) -> Tensor:
+        """The loss of each output."""
+        return (f - y) ** 2 / 2
+
+    def slope(self, f: Tensor, y: Tensor) -> Tensor:
+        """The derivative in f."""
+        return f - y
+
+    def check(self, labels: Tensor) -> None:
+        """Refuse targets that are not finite; any number may be one."""
+        if not bool(torch.isfinite(labels).all()):
+            raise ValueError(f"targets must be finite; found {labels[~torch.isfinite(labels)].flatten()[0].item():g}")
+
+
+@dataclass(frozen=True)
+class CrossEntropy:
+    r""":math:`\ell(f, y) = \log\sum_c e^{f_c} - f_y` for logits f, whose last axis numbers the classes 0, 1, ...."""
+
+    def __call__(self, f: Tensor, y: Tensor) -> Tensor:
+        """The loss of each sample: logits ``(*E, n, classes)``, class numbers ``(*#E, n)``."""
+        chosen = _of_class(f, y)
+        return torch.logsumexp(f, -1) - (f * chosen).sum(-1)
+
+    def slope(self, f: Tensor, y: Tensor) -> Tensor:
+        """The derivative in f: the probabilities that f stands for, less 1 at the label."""
+        return torch.softmax(f, -1) - _of_class(f, y)
+
+    def check(self, labels: Tensor) -> None:
+        """Refuse labels that are no class numbers."""
+        if bool((wrong := (labels < 0) | (labels != labels.round())).any()):
+            raise ValueError(f"labels must be class numbers 0, 1, ...; found {labels[wrong].flatten()[0].item():g}")
+
+
+@dataclass(frozen=True)
+class SquaredClasses(CrossEntropy):
+    r""":math:`\ell(f, y) = \|f - (e_y - 1/C)\|^2 / 2` for C outputs f: regression on the centred label vector."""
+
+    def __call__(self, f: Tensor, y: Tensor) -> Tensor:
+        """The loss of each sample: outputs ``(*E, n, classes)``, class numbers ``(*#E, n)``."""
+        return self.slope(f, y).square().sum(-1) / 2
+
+    def slope(self, f: Tensor, y: Tensor) -> Tensor:
+        """The derivative in f."""
+        return f - _of_class(f, y) + 1 / f.shape[-1]
+
+
+@dataclass(frozen=True)
+class Weighted:
+    r""":math:`\ell_i(f, y) = c_i\,\ell(f, y)`: another loss, each sample with a weight of its own."""
+
+    loss: Any
+    weight: Tensor  # (*#E, n)
+
+    def __call__(self, f: Tensor, y: Tensor) -> Tensor:
+        """The loss of each output."""
+        return self.weight * self.loss(f, y)
+
+    def slope(self, f: Tensor, y: Tensor) -> Tensor:
+        """The derivative in f."""
+        return self.weight * self.loss.slope(f, y)
+
+
+def _of_class(f: Tensor, y: Tensor) -> Tensor:
+    """1 at the label, else 0: ``(*#E, n, classes)``."""
+    classes = f.shape[-1]
+    if bool((y >= classes).any()):
+        raise ValueError(f"labels must be below {classes}, the number of logits; found {int(y.max())}")
+    return torch.nn.functional.one_hot(y.long(), classes).to(f)
+
+
+logistic = Logistic()
+hinge = Hinge()
+squared = Squared()
+cross_entropy = CrossEntropy()
+squared_classes = SquaredClasses()
+
+
+def check_labels(labels: Tensor) -> None:
+    """Refuse labels other than -1 and +1."""
+    if not bool((labels.abs() == 1).all()):
+        wrong = labels[labels.abs() != 1].flatten()[0].item()
+        raise ValueError(f"labels must be -1 or +1; found {wrong:g} (map 0/1 labels by y = 2 * label - 1)")

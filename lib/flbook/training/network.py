@@ -1,0 +1,129 @@
+"""Problems in weights: a network, data and a loss, differentiated by autograd; trained freely, or held lazy."""
+
+import copy
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from flbook.shapes import per_member
+from flbook.training.losses import check_labels, logistic
+from flbook.training.problem import Params, Problem
+
+
+class Training(Problem):
+    r"""Minimise :math:`L_S(w) = \frac1n \sum_i \ell(f(w, x_i), \tilde y_i)` for every member of an ensemble at once.
+
+    Parameters
+    ----------
+    model
+        A module whose forward maps ``x`` to outputs ``(*E, n)``, or logits ``(*E, n, classes)`` if the loss takes them;
+        its parameters carry the ensemble axes. A sample of x has two axes, patches and coordinates, unless the model's
+        attribute ``sample_axes`` says otherwise.
+    x, observed
+        Samples and the labels of the loss; ensemble axes lead, or are absent where all members share the data.
+    loss
+        One of `flbook.training.losses`.
+
+    Raises ValueError if shapes clash, or labels are not what the loss takes.
+    """
+
+    def __init__(self, model: nn.Module, x: Tensor, observed: Tensor, loss=logistic):
+        getattr(loss, "check", check_labels)(observed)
+        lead = x.ndim - 1 - getattr(model, "sample_axes", 2)
+        if x.shape[lead] != observed.shape[-1]:
+            raise ValueError(f"x holds {x.shape[lead]} samples, shape {tuple(x.shape)}, but observed labels have shape "
+                             f"{tuple(observed.shape)}")
+        like = next(model.parameters())
+        self.model, self.x, self.observed, self.loss = model, x.to(like), observed.to(like), loss
+        one = self.predict(self.start(), self.x[(0,) * lead])  # the outputs on one member's data
+        self.ensemble = loss(one, self.observed[(0,) * (observed.ndim - 1)]).shape[:-1]
+        for name, given in (("x", x.shape[:lead]), ("observed", observed.shape[:-1])):
+            if not _fits(given, self.ensemble):
+                raise ValueError(f"the model's parameters carry the ensemble axes, of shape {tuple(self.ensemble)}; "
+                                 f"those of {name}, of shape {tuple(given)}, do not fit them")
+
+    def start(self) -> Params:
+        """The parameters before training."""
+        return {name: p.detach().clone() for name, p in self.model.named_parameters()}
+
+    def predict(self, params: Params, x: Tensor | None = None) -> Tensor:
+        """Outputs on the training samples, or on `x`."""
+        return torch.func.functional_call(self.model, params, (self.x if x is None else x.to(self.x),))
+
+    def train_loss(self, params: Params, *, x: Tensor | None = None, observed: Tensor | None = None) -> Tensor:
+        """Mean loss of each member, shape ``*E``; at other inputs or labels where these are given."""
+        labels = self.observed if observed is None else observed
+        return self.loss(self.predict(params, x), labels).mean(-1)
+
+    def gradient(self, params: Params, *, x: Tensor | None = None, observed: Tensor | None = None) -> Params:
+        """Gradient of each member's loss: one backward pass, since members do not share parameters."""
+        leaves = {name: p.detach().requires_grad_() for name, p in params.items()}
+        grads = torch.autograd.grad(self.train_loss(leaves, x=x, observed=observed).sum(), list(leaves.values()))
+        return dict(zip(leaves, grads, strict=True))
+
+    def norm(self, direction: Params) -> Tensor:
+        """Euclidean length of a direction in parameter space, shape ``*E``."""
+        return sum(p.square().reshape(*self.ensemble, -1).sum(-1) for p in direction.values()).sqrt()
+
+    def batch(self, places: Tensor) -> "Training":
+        """The same problem on some of its samples, the same places for every member."""
+        part = copy.copy(self)
+        part.x = self.x.index_select(self.x.ndim - 1 - getattr(self.model, "sample_axes", 2), places)
+        part.observed = self.observed.index_select(-1, places)
+        return part
+
+    def lazy(self) -> "LazyTraining":
+        """The network's first-order expansion about its initial weights."""
+        return LazyTraining(self.model, self.x, self.observed, self.loss)
+
+
+class LazyTraining(Training):
+    r"""Train :math:`f(w_0, x) + \langle \nabla f(w_0, x), w - w_0\rangle` instead of the network."""
+
+    def predict(self, params: Params, x: Tensor | None = None) -> Tensor:
+        """The network's tangent at its start, by one forward-mode derivative."""
+        start = self.start()
+        moved = {name: params[name] - start[name] for name in start}
+        f_0, df = torch.func.jvp(lambda p: super(LazyTraining, self).predict(p, x), (start,), (moved,))
+        return f_0 + df
+
+
+class ScaledTraining(Training):
+    r"""Train :math:`F = \alpha (f(w, x) - f(w_0, x))`: one dial from features that move to features that stay.
+
+    A large :math:`\alpha` lets F fit the data while the weights hardly move, and training is that of `LazyTraining`; a
+    small one asks the weights to grow. With a step size divided by :math:`\alpha^2`, the first steps of F are the same
+    for every :math:`\alpha`. It may be one number a member.
+
+    Source: Chizat et al. (2019), Section 1.
+    """
+
+    def __init__(self, model: nn.Module, x: Tensor, observed: Tensor, loss, alpha: float | Tensor):
+        if not bool((torch.as_tensor(alpha) > 0).all()):
+            raise ValueError(f"alpha must be positive, the factor of the output; got {alpha}")
+        self.alpha, self.f_0 = alpha, None
+        super().__init__(model, x, observed, loss)
+        self.f_0 = super().predict(self.start()).detach()
+
+    def predict(self, params: Params, x: Tensor | None = None) -> Tensor:
+        """How far the outputs have moved from those before training, times alpha."""
+        f = super().predict(params, x)
+        if self.f_0 is None:  # being made: only the shape counts
+            return f
+        f_0 = self.f_0 if x is None else super().predict(self.start(), x)
+        return per_member(self.alpha, f) * (f - f_0)
+
+    def lazy(self) -> "LazyScaledTraining":
+        """The tangent at the start, which is the limit as alpha grows."""
+        return LazyScaledTraining(self.model, self.x, self.observed, self.loss, self.alpha)
+
+
+class LazyScaledTraining(LazyTraining, ScaledTraining):
+    """The tangent of `ScaledTraining`, the limit that it has as alpha grows."""
+
+
+def _fits(shape: Sequence[int], ensemble: Sequence[int]) -> bool:
+    """Does a shape broadcast to that of the ensemble, without adding to it?"""
+    pairs = zip(reversed(shape), reversed(ensemble), strict=False)
+    return len(shape) <= len(ensemble) and all(size in (1, axis) for size, axis in pairs)

@@ -1,0 +1,331 @@
+"""Optimizers: each asks a problem for gradients, as often and wherever it likes, and returns new parameters.
+
+A rule gets the problem, not a gradient, because some rules ask twice: sharpness-aware minimisation calls
+``problem.gradient`` again at perturbed parameters, label-noise descent calls it with other labels, and both may ask
+``problem.norm`` for lengths, one a member. Parameters are dictionaries of tensors of shape ``(*E, ...)``; every scalar
+of a rule may be a tensor of shape ``*E``.
+
+Rules whose step is a combination of gradients and parameters (``linear``) also run on the coefficients of
+`flbook.dynamics.gram`, unchanged; the others leave the span of gradients, and `fit` refuses them there.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from flbook import rng
+from flbook.domains import Checked, Fraction, Natural, NonNegative, Positive, Probability
+from flbook.shapes import per_member
+from flbook.training.problem import Params, Problem
+
+Scalar = float | Tensor
+
+
+def _zeros(params: Params) -> Params:
+    return {name: torch.zeros_like(p) for name, p in params.items()}
+
+
+def _moved(params: Params, size: Scalar, direction: Params) -> Params:
+    """Parameters after a step of this size, one a member perhaps, down a direction."""
+    return {name: p - per_member(size, p) * direction[name] for name, p in params.items()}
+
+
+class _Plain(Checked):
+    """What most rules share: nothing to remember."""
+
+    linear: ClassVar[bool] = True
+    decays: ClassVar[bool] = False
+
+    def start(self, params: Params) -> Any:
+        """No memory."""
+        return None
+
+    def rate(self, state: Any) -> Scalar:
+        """The step size of the next step."""
+        return self.lr
+
+
+@dataclass(frozen=True)
+class GradientDescent(_Plain):
+    r""":math:`w \leftarrow w - \eta \nabla L(w)`."""
+
+    lr: Positive | Tensor
+
+    def step(self, problem: Problem, params: Params, state: Any) -> tuple[Params, Any]:
+        """One step."""
+        return _moved(params, self.lr, problem.gradient(params)), state
+
+
+@dataclass(frozen=True)
+class Momentum(_Plain):
+    r"""Heavy ball: :math:`v \leftarrow \beta v + \nabla L(w)`, :math:`w \leftarrow w - \eta v`.
+
+    nesterov: step along :math:`\nabla L(w) + \beta v` instead, with the new v.
+
+    Source: Polyak (1964); Sutskever et al. (2013) for the second form.
+    """
+
+    lr: Positive | Tensor
+    beta: Fraction | Tensor = 0.9
+    nesterov: bool = False
+
+    def start(self, params: Params) -> Params:
+        """The velocity, zero at first."""
+        return _zeros(params)
+
+    def step(self, problem: Problem, params: Params, state: Params) -> tuple[Params, Params]:
+        """One step."""
+        grad = problem.gradient(params)
+        state = {name: per_member(self.beta, v) * v + grad[name] for name, v in state.items()}
+        ahead = {name: grad[name] + per_member(self.beta, v) * v for name, v in state.items()}
+        return _moved(params, self.lr, ahead if self.nesterov else state), state
+
+
+@dataclass(frozen=True)
+class BoundedDescent(_Plain):
+    r"""Gradient descent whose step shrinks where a full one would overshoot.
+
+    .. math:: w \leftarrow w - \eta_t \nabla L(w), \qquad
+              \eta_t = \min\big(\eta,\ \kappa\,L(w)/\|\nabla L(w)\|^2\big)
+
+    To first order a step lowers the loss by at most the share :math:`\kappa` of it. The path is that of gradient
+    descent, at a pace of its own: large steps while a race is slow, small ones while something blows up.
+
+    Source: the bound is Polyak's step size for a loss whose minimum is 0, Polyak (1987).
+    """
+
+    lr: Positive | Tensor
+    share: Positive | Tensor = 0.3
+
+    def step(self, problem: Problem, params: Params, state: Any) -> tuple[Params, Any]:
+        """One step; it asks the problem for its loss too."""
+        grad = problem.gradient(params)
+        square = problem.norm(grad) ** 2
+        bound = self.share * problem.train_loss(params) / square.clamp(min=torch.finfo(square.dtype).tiny)
+        lr = torch.minimum(torch.as_tensor(self.lr, dtype=bound.dtype, device=bound.device), bound)
+        return _moved(params, lr, grad), state
+
+
+@dataclass(frozen=True)
+class SharpnessAware(_Plain):
+    r"""SAM: descend by the gradient at the worst point nearby.
+
+    .. math:: w \leftarrow w - \eta\,\nabla L\Big(w + r\,\frac{\nabla L(w)}{\|\nabla L(w)\|}\Big)
+
+    The norm is one a member, over all its parameters; both gradients are those of the step's batch. A gradient of zero
+    stays where it is.
+
+    Source: Foret et al. (2021), Section 3.
+    """
+
+    lr: Positive | Tensor
+    radius: NonNegative | Tensor
+
+    def step(self, problem: Problem, params: Params, state: Any) -> tuple[Params, Any]:
+        """One step, two gradients."""
+        grad = problem.gradient(params)
+        length = problem.norm(grad)
+        reach = -self.radius / length.clamp(min=torch.finfo(length.dtype).tiny)
+        return _moved(params, self.lr, problem.gradient(_moved(params, reach, grad))), state
+
+
+@dataclass(frozen=True)
+class LabelNoise(_Plain):
+    r"""Label-noise gradient descent: every label is flipped with probability p, afresh for member, sample and step.
+
+    .. math:: w \leftarrow w - \eta\,\nabla L(w; \epsilon_1\tilde y_1, \dots, \epsilon_n\tilde y_n), \qquad
+              P(\epsilon_i = -1) = p
+
+    seed: of the flips. One number draws them for the whole ensemble; a tuple gives each member along `axis` a stream of
+        its own, shared by the other axes, so that a cell's value does not change with the grid around it.
+
+    Source: HaoChen et al. (2021); Huang et al. (2025).
+    """
+
+    lr: Positive | Tensor
+    flip_prob: Probability | Tensor
+    seed: Natural | tuple[Natural, ...] = 0
+    axis: Natural = 0
+
+    def start(self, params: Params) -> int:
+        """The number of the next step, of which the flips are a function."""
+        return 0
+
+    def step(self, problem: Problem, params: Params, state: int) -> tuple[Params, int]:
+        """One step."""
+        unit = self._unit(problem.ensemble, problem.observed.shape[-1], state).to(problem.observed)
+        sign = 1 - 2 * (unit < per_member(self.flip_prob, unit)).to(unit)
+        return _moved(params, self.lr, problem.gradient(params, observed=sign * problem.observed)), state + 1
+
+    def _unit(self, members: torch.Size, n: int, step: int) -> Tensor:
+        """Uniform numbers, shape ``(*E, n)``: a label is flipped where one is below p."""
+        def draw(seed: int, shape: tuple[int, ...]) -> Tensor:
+            return torch.rand(shape, generator=rng.generator(seed, f"label noise {step}"), dtype=torch.float64)
+
+        if not isinstance(self.seed, tuple):
+            return draw(self.seed, (*members, n))
+        if len(members) <= self.axis or members[self.axis] != len(self.seed):
+            raise ValueError(f"seed must name one stream for each member along axis {self.axis} of the ensemble, "
+                             f"shape {tuple(members)}; got {len(self.seed)}")
+        each = torch.stack([draw(one, (n,)) for one in self.seed])
+        return each.reshape(len(self.seed), *[1] * (len(members) - self.axis - 1), n).expand(*members, n)
+
+
+@dataclass(frozen=True)
+class SignDescent(_Plain):
+    r""":math:`w \leftarrow w - \eta\,\mathrm{sign}(\nabla L(w))` in every coordinate, with sign(0) = 0.
+
+    Source: Bernstein et al. (2018); it is Adam's first step, and Adam with both memories at 0.
+    """
+
+    linear: ClassVar[bool] = False
+    lr: Positive | Tensor
+
+    def step(self, problem: Problem, params: Params, state: Any) -> tuple[Params, Any]:
+        """One step."""
+        return _moved(params, self.lr, {name: g.sign() for name, g in problem.gradient(params).items()}), state
+
+
+@dataclass(frozen=True)
+class NormalisedDescent(_Plain):
+    r""":math:`w \leftarrow w - \eta\,\nabla L(w) / \|\nabla L(w)\|`, one norm a member; a gradient of zero stays.
+
+    Linear all the same: the step is a multiple of the gradient.
+    """
+
+    lr: Positive | Tensor
+
+    def step(self, problem: Problem, params: Params, state: Any) -> tuple[Params, Any]:
+        """One step."""
+        grad = problem.gradient(params)
+        length = problem.norm(grad)
+        return _moved(params, self.lr / length.clamp(min=torch.finfo(length.dtype).tiny), grad), state
+
+
+@dataclass(frozen=True)
+class Adam(_Plain):
+    r"""Each coordinate by its own scale: :math:`w \leftarrow w - \eta_t\,\hat m / (\sqrt{\hat v} + \epsilon)`.
+
+    .. math:: m \leftarrow \beta_1 m + (1 - \beta_1) g, \quad v \leftarrow \beta_2 v + (1 - \beta_2) g^2, \quad
+              \hat m = \frac{m}{1 - \beta_1^t}, \quad \hat v = \frac{v}{1 - \beta_2^t}
+
+    horizon: if given, the step size falls to zero along half a cosine, :math:`\eta_t = \frac\eta2(1 + \cos\pi t/h)`.
+
+    Source: Kingma and Ba (2015), Algorithm 1.
+    """
+
+    linear: ClassVar[bool] = False
+    lr: Positive | Tensor
+    betas: tuple[Fraction, Fraction] = (0.9, 0.999)
+    epsilon: NonNegative = 1e-8
+    horizon: int | None = None
+
+    def start(self, params: Params) -> tuple[int, Params, Params]:
+        """No step taken, both averages zero."""
+        return 0, _zeros(params), _zeros(params)
+
+    def rate(self, state: tuple) -> Scalar:
+        """The step size of the next step."""
+        decay = 1.0 if self.horizon is None else (1 + math.cos(math.pi * min(1.0, state[0] / self.horizon))) / 2
+        return decay * self.lr
+
+    def step(self, problem: Problem, params: Params, state: tuple) -> tuple[Params, tuple]:
+        """One step."""
+        (taken, first, second), (one, two), grad = state, self.betas, problem.gradient(params)
+        lr, taken = self.rate(state), taken + 1
+        first = {name: one * m + (1 - one) * grad[name] for name, m in first.items()}
+        second = {name: two * v + (1 - two) * grad[name].square() for name, v in second.items()}
+        moved = {}
+        for name, p in params.items():
+            scale = (second[name] / (1 - two**taken)).sqrt() + self.epsilon
+            moved[name] = p - per_member(lr, p) * first[name] / (1 - one**taken) / scale
+        return moved, (taken, first, second)
+
+
+@dataclass(frozen=True)
+class RMSProp(_Plain):
+    r""":math:`v \leftarrow \alpha v + (1 - \alpha) g^2`, :math:`w \leftarrow w - \eta\,g / (\sqrt v + \epsilon)`.
+
+    Source: Tieleman and Hinton (2012).
+    """
+
+    linear: ClassVar[bool] = False
+    lr: Positive | Tensor
+    alpha: Fraction | Tensor = 0.99
+    epsilon: NonNegative = 1e-8
+
+    def start(self, params: Params) -> Params:
+        """The average of squares, zero at first."""
+        return _zeros(params)
+
+    def step(self, problem: Problem, params: Params, state: Params) -> tuple[Params, Params]:
+        """One step."""
+        grad = problem.gradient(params)
+        state = {name: v + per_member(1 - self.alpha, v) * (grad[name].square() - v) for name, v in state.items()}
+        scaled = {name: g / (state[name].sqrt() + self.epsilon) for name, g in grad.items()}
+        return _moved(params, self.lr, scaled), state
+
+
+@dataclass(frozen=True)
+class WeightDecay(_Plain):
+    r"""Another rule, with weights that decay.
+
+    Decoupled, every step of size :math:`\eta_t` also shrinks the weights, :math:`w \leftarrow \dots - \eta_t\lambda w`;
+    coupled, the rule sees the gradient of :math:`L(w) + \frac\lambda2\|w\|^2`. For gradient descent both are the same.
+    Biases decay too. In coefficients the initial weights shrink by one multiplier, a parameter of its own.
+
+    Source: Loshchilov and Hutter (2019), Algorithms 1 and 2; AdamW is ``WeightDecay(Adam(lr), decay)``.
+    """
+
+    rule: Any
+    decay: NonNegative | Tensor
+    coupled: bool = False
+    decays: ClassVar[bool] = True
+
+    @property
+    def linear(self) -> bool:
+        """As the rule is."""
+        return self.rule.linear
+
+    def start(self, params: Params) -> Any:
+        """What the rule remembers."""
+        return self.rule.start(params)
+
+    def step(self, problem: Problem, params: Params, state: Any) -> tuple[Params, Any]:
+        """One step."""
+        if self.coupled:
+            return self.rule.step(_Penalised(problem, self.decay), params, state)
+        shrink = self.decay * self.rule.rate(state)
+        moved, state = self.rule.step(problem, params, state)
+        return {name: moved[name] - per_member(shrink, p) * p for name, p in params.items()}, state
+
+
+@dataclass(frozen=True)
+class _Penalised:
+    r"""A problem whose loss has :math:`\frac\lambda2\|w\|^2` added; only its gradient is asked for."""
+
+    problem: Problem
+    decay: Scalar
+
+    def gradient(self, params: Params, **change: Tensor) -> Params:
+        """The gradient of the sum."""
+        grad = self.problem.gradient(params, **change)
+        return {name: grad[name] + per_member(self.decay, p) * p for name, p in params.items()}
+
+    def __getattr__(self, name: str) -> Any:
+        """Everything else is the problem's."""
+        return getattr(self.problem, name)
+
+
+gradient_descent = GradientDescent
+momentum = Momentum
+sharpness_aware = SharpnessAware
+label_noise = LabelNoise
+sign_descent = SignDescent
+normalised_descent = NormalisedDescent
+adam = Adam
+rmsprop = RMSProp
+weight_decay = WeightDecay

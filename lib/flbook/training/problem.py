@@ -1,0 +1,163 @@
+"""The two protocols that carry all training: a problem knows its gradient, a rule asks for it and takes the step."""
+
+from dataclasses import fields, replace
+from functools import cached_property
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+from torch import Size, Tensor
+
+from flbook.training.losses import Weighted
+
+Params = dict[str, Tensor]
+
+
+@runtime_checkable
+class Problem(Protocol):
+    """What is trained: a network, data and a loss; or the same in coefficients, with the same answers.
+
+    Parameters are dictionaries of tensors of shape ``(*E, ...)``, with the ensemble axes E first; whatever is asked of
+    a problem is answered for each member, shape ``(*E, ...)``, and members do not feel each other.
+    """
+
+    coefficients: ClassVar[bool] = False
+    """Are the parameters coefficients on the span of gradients? Then a rule that leaves the span is refused."""
+
+    @cached_property
+    def ensemble(self) -> Size:
+        """The shape ``*E``."""
+        return self.norm(self.start()).shape
+
+    def start(self) -> Params:
+        """The parameters before training."""
+
+    def at(self, step: int) -> "Problem":
+        """The problem of one step. Its batch is a pure function of (seed, step); full batch: the problem itself."""
+        return self
+
+    def predict(self, params: Params, x: Tensor | None = None) -> Tensor:
+        """Outputs ``(*E, n)`` on the training samples, or on others of the same kind."""
+
+    def train_loss(self, params: Params, *, x: Tensor | None = None, observed: Tensor | None = None) -> Tensor:
+        """Mean loss of each member, shape ``*E``; at other inputs or labels where these are given."""
+
+    def gradient(self, params: Params, *, x: Tensor | None = None, observed: Tensor | None = None) -> Params:
+        """Gradient of `train_loss`, in the form of the parameters; at other inputs or labels where these are given."""
+
+    def batch(self, places: Tensor) -> "Problem":
+        """The problem on some of its samples, as `flbook.training.batches` takes them at a step."""
+        raise ValueError(f"{type(self).__name__} cannot be cut into batches")
+
+    def norm(self, direction: Params) -> Tensor:
+        """Euclidean length, in the space of the weights, of a direction in the form of the parameters; shape ``*E``."""
+
+    def decaying(self, params: Params) -> Params:
+        """The parameters before training, for a rule that lets all weights decay, those of the start too."""
+        if self.coefficients:
+            raise ValueError(f"{type(self).__name__} keeps the initial weights as they are, so it takes no weight decay"
+                             "; train the weights themselves")
+        return params
+
+    def linear(self) -> "Problem":
+        """The rival without an activation."""
+        raise _missing(self, "linear")
+
+    def lazy(self) -> "Problem":
+        """The rival whose features stay: the first-order expansion about the start."""
+        raise _missing(self, "lazy")
+
+    def frozen(self) -> "Problem":
+        """The rival whose first layer stays: random features."""
+        raise _missing(self, "frozen")
+
+
+@runtime_checkable
+class Rule(Protocol):
+    """An optimizer: how parameters follow from parameters. Every scalar of a rule may be one number a member."""
+
+    linear: ClassVar[bool] = True
+    """Is a step a combination of gradients and parameters? Such a rule stays in the span of gradients."""
+
+    decays: bool = False
+    """Does it shrink the weights, those of the start too?"""
+
+    def start(self, params: Params) -> Any:
+        """What the rule remembers, before the first step."""
+
+    def step(self, problem: Problem, params: Params, state: Any) -> tuple[Params, Any]:
+        """Parameters and memory after one step on the problem of this step, asked for gradients as often as needed."""
+
+
+class OwnSamples(Problem):
+    """A problem that knows its samples by their inner products only: it has no outputs on other inputs.
+
+    A subclass has ``observed``, the labels of the loss, and ``loss``, and says what its outputs are and what their
+    gradient is at given labels.
+    """
+
+    observed: Tensor
+    loss: Any
+
+    def outputs(self, params: Params) -> Tensor:
+        """Outputs ``(*E, n)`` on the training samples."""
+        raise NotImplementedError
+
+    def gradient_at(self, params: Params, observed: Tensor) -> Params:
+        """Gradient of the mean loss at these labels."""
+        raise NotImplementedError
+
+    def predict(self, params: Params, x: Tensor | None = None) -> Tensor:
+        """Outputs ``(*E, n)`` on the training samples; there are no others."""
+        refuse(self, x=x)
+        return self.outputs(params)
+
+    def train_loss(self, params: Params, *, x: Tensor | None = None, observed: Tensor | None = None) -> Tensor:
+        """Mean loss of each member, shape ``*E``; `observed` replaces the labels."""
+        refuse(self, x=x)
+        return self.loss(self.outputs(params), self.observed if observed is None else observed).mean(-1)
+
+    def gradient(self, params: Params, *, x: Tensor | None = None, observed: Tensor | None = None) -> Params:
+        """Gradient of each member's loss; `observed` replaces the labels."""
+        refuse(self, x=x)
+        return self.gradient_at(params, self.observed if observed is None else observed)
+
+    def batch(self, places: Tensor) -> "OwnSamples":
+        """The same problem with the loss of some samples only, the same places for every member."""
+        n = self.observed.shape[-1]
+        share = self.observed.new_zeros(n).index_fill(0, places, n / len(places))
+        return replace(self, loss=Weighted(self.loss, share))
+
+
+class OwnLaw(Problem):
+    """A problem whose samples are drawn afresh at every step, or integrated out: it takes neither inputs nor labels."""
+
+    def slope(self, params: Params) -> Params:
+        """Gradient of the loss."""
+        raise NotImplementedError
+
+    def gradient(self, params: Params, *, x: Tensor | None = None, observed: Tensor | None = None) -> Params:
+        """Gradient of each member's loss."""
+        refuse(self, x=x, observed=observed)
+        return self.slope(params)
+
+
+def refuse(problem: Problem, **given: Tensor | None) -> None:
+    """Refuse inputs or labels that a problem has no place for."""
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(f"{type(problem).__name__} takes no {name}: it is trained on what it was made of")
+
+
+def recast(problem: Any, kind: type) -> Any:
+    """The same fields in another class of problem: a rival of it."""
+    return kind(**{field.name: getattr(problem, field.name) for field in fields(problem)})
+
+
+def check_fit(problem: Problem, rule: Rule) -> None:
+    """Refuse a rule that would compute something else on this problem than on the weights."""
+    if problem.coefficients and not rule.linear:
+        raise ValueError(f"{type(rule).__name__} leaves the span of gradients, in which {type(problem).__name__} keeps "
+                         "the weights; train the weights themselves")
+
+
+def _missing(problem: Problem, rival: str) -> ValueError:
+    return ValueError(f"{type(problem).__name__} has no {rival} rival")

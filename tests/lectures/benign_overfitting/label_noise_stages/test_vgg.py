@@ -1,0 +1,61 @@
+"""VGG: equal to PyTorch's own layers, ensemble equal to loop, its plans, its messages."""
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from flbook import rng
+from flbook.lectures.benign_overfitting.label_noise_stages.vgg import VGG
+from flbook.training.network import Training
+
+
+def by_torch(net: VGG, x: torch.Tensor) -> torch.Tensor:
+    """The same network from PyTorch's functions, one member."""
+    layer = 0
+    for block in net.plan:
+        for _ in block:
+            x = F.conv2d(x, getattr(net, f"w{layer}"), getattr(net, f"b{layer}"), padding=1).relu()
+            layer += 1
+        x = F.max_pool2d(x, 2)
+    return x.flatten(1) @ net.a.T + net.b
+
+
+@pytest.mark.parametrize(("plan", "layers"), [("small", 4), ("11", 8), ("13", 10), ("16", 13)])
+def test_it_is_what_torch_computes(plan, layers):
+    net = VGG((3, 32, 32), plan, classes=2)
+    x = torch.randn(2, 3, 32, 32)
+    assert sum(name.startswith("w") for name, _ in net.named_parameters()) == layers
+    torch.testing.assert_close(net(x), by_torch(net, x))
+    size = net(x).square().mean()
+    assert 1e-3 < size < 100, "a start that neither fades nor explodes"
+
+
+def test_an_ensemble_is_its_members():
+    x = torch.randn(2, 3, 1, 8, 8)
+    both = VGG((1, 8, 8), "small", seed=(3, 5))
+    for k, seed in enumerate((3, 5)):
+        one = VGG((1, 8, 8), "small", seed=seed)
+        torch.testing.assert_close(both(x)[k], one(x[k]))
+    assert both(x).shape == (2, 3)
+
+
+def test_it_trains():
+    x, y = rng.normal((4, 1, 8, 8), (0, 1), "pictures"), torch.tensor([1.0, -1.0, 1.0, -1.0])
+    task = Training(VGG((1, 8, 8), "small", seed=(0, 1)), x, y.expand(2, -1))
+    params, grad = task.start(), None
+    before = task.train_loss(params)
+    for _ in range(3):
+        grad = task.gradient(params)
+        params = {name: p - 0.005 * grad[name] for name, p in params.items()}
+    assert (task.train_loss(params) < before).all()
+
+
+@pytest.mark.parametrize(("call", "sentence"), [
+    (lambda: VGG(plan="12"), "plan must be one of 'small', '11', '13', '16'; got '12'"),
+    (lambda: VGG((3, 16, 16)), "at least 32 rows and columns, since each of 5 blocks halves them"),
+    (lambda: VGG(classes=0), "classes must be at least 1"),
+    (lambda: VGG((1, 8, 8), "small")(torch.zeros(2, 3, 8, 8)), "pictures of .* do not fit a network made for"),
+])
+def test_bad_input_gets_a_sentence(call, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        call()

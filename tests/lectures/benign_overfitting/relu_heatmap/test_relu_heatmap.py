@@ -1,0 +1,190 @@
+"""The phase diagram at a tiny preset: its cells are what direct training gives, whatever grid stands around them."""
+
+import math
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+import torch
+
+from flbook import measures, theory
+from flbook.data import SignalNoise
+from flbook.lectures.benign_overfitting import relu_heatmap
+from flbook.lectures.benign_overfitting.relu_heatmap import Setting, measure
+from flbook.models import TwoLayerCNN
+from flbook.runs import settings
+from flbook.training.fit import fit
+from flbook.training.network import Training
+from flbook.training.optimizers import GradientDescent
+
+TINY = Setting(n=(20,), d=(100, 400), mu=(0.0, 1.0, 6.0), seed=(0, 1, 2), m=10, steps=150, points=64)
+AUTHORS = replace(TINY, sigma_0=None, scale=0.5, bias=True, lr=0.1, lr_in_noise_time=False, steps=100)
+BOTH = pytest.mark.parametrize("setting", [TINY, AUTHORS], ids=["theory", "authors"])
+
+
+@BOTH
+def test_a_labelled_dataset(setting):
+    setting = replace(setting, model=("network", "linear", "lazy", "frozen"), n=(6, 10), steps=20)
+    dataset = measure(setting)
+    assert set(dataset) == {"test_error", "test_error_flipped", "train_error", "train_loss"}
+    assert set(settings.axes(setting)) == set(dataset.dims)
+    for name, values in settings.axes(setting).items():
+        assert tuple(dataset[name].values.tolist()) == values, name
+    for name, variable in {**dataset.data_vars, **dataset.coords}.items():
+        assert variable.attrs["long_name"] and "units" in variable.attrs, name
+    for name in ("test_error", "train_error"):
+        assert ((dataset[name] >= 0) & (dataset[name] <= 1)).all()
+    np.testing.assert_allclose(dataset.test_error_flipped, 0.1 + 0.8 * dataset.test_error, rtol=1e-6)
+    assert dataset.test_error_flipped.min() >= 0.1 - 1e-7, "never below the Bayes error"
+
+
+@BOTH
+def test_it_fits_every_label_and_the_signal_decides(setting):
+    dataset = measure(setting).squeeze()
+    assert (dataset.train_error == 0).all() and dataset.train_loss.max() < 0.2
+    error = dataset.test_error.mean("seed")
+    assert (abs(error.sel(mu=0.0) - 0.5) < 0.12).all(), "without a signal, chance"
+    assert (error.sel(mu=6.0) < 0.02).all() and (error.sel(mu=1.0) > 0.1).all()
+    assert error.sel(mu=1.0, d=400) > error.sel(mu=1.0, d=100)
+
+
+@BOTH
+def test_a_cell_does_not_see_the_grid_around_it(setting):
+    models = ("network", "linear", "lazy", "frozen")
+    setting = replace(setting, model=models, n=(10, 20), steps=50)
+    whole = measure(setting)
+    for model, n, d, mu, seed in (("network", 10, 400, 6.0, 1), ("lazy", 20, 100, 1.0, 2), ("frozen", 10, 100, 6.0, 0)):
+        one = measure(replace(setting, model=(model,), n=(n,), d=(d,), mu=(mu,), seed=(seed,)))
+        for name in one:
+            expected = whole[name].sel(model=model, n=n, d=d, mu=mu, seed=seed)
+            np.testing.assert_allclose(one[name].squeeze(), expected, rtol=2e-3, atol=0.008, err_msg=name)
+
+
+@pytest.mark.parametrize("d, seed, mu", [(100, 2, 1.0), (400, 0, 6.0)])
+def test_the_authors_cells_are_those_of_one_network_on_drawn_vectors(d, seed, mu):
+    cell = measure(replace(AUTHORS, points=2048)).sel(d=d, seed=seed, mu=mu).squeeze()
+    data = SignalNoise(n=20, d=d, mu_norm=mu, flip_prob=0.1)
+    sample, fresh = data.draw(seed), data.draw_test(20000, seed)
+    cnn = TwoLayerCNN(d, 10, scale=0.5, bias=True, seed=seed, dtype=torch.float64)
+    plain = Training(cnn, sample.x, sample.observed)
+    params = fit(plain, GradientDescent(0.1), 100).params
+    assert plain.train_loss(params).item() == pytest.approx(cell.train_loss.item(), rel=1e-3)
+    assert measures.train_error(plain, params).item() == cell.train_error.item()
+    error = measures.test_error_on(plain, params, fresh.x, fresh.y).item()
+    assert error == pytest.approx(cell.test_error.item(), abs=0.02)
+
+
+def test_mean_over_filters_unless_the_setting_says_otherwise():
+    theory, authors = (relu_heatmap.problem(setting, 20, "cpu") for setting in (TINY, AUTHORS))
+    assert (theory.scale, theory.bias) == (0.1, False) and (authors.scale, authors.bias) == (0.5, True)
+    assert theory.start()["mu"].shape == (2, 3, 3, 20), "ensemble axes d, seed, mu"
+    # drawn to the stated sizes: |xi|^2 = d, |w_0|^2 = sigma_0^2 d
+    for gram, start in ((theory.gram, TINY.sigma_0), (authors.gram, None)):
+        square = gram.xi_xi.diagonal(dim1=-2, dim2=-1).mean((-3, -2, -1))
+        np.testing.assert_allclose(square, TINY.d, rtol=0.1)
+        size = gram.w_w.diagonal(dim1=-2, dim2=-1).mean((-3, -2, -1)) / square
+        np.testing.assert_allclose(size, [start**2] * 2 if start else [1 / (3 * d) for d in TINY.d], rtol=0.15)
+
+
+def test_step_sizes():
+    like = torch.zeros((), dtype=torch.float64)
+    noise_time = relu_heatmap.step_size(replace(TINY, lr=2.0, sigma_xi=0.5), 10, like)
+    assert noise_time.shape == (2, 1, 1)
+    assert noise_time.flatten().tolist() == [2 * 10 * 10 / (0.25 * d) for d in (100, 400)]
+    assert relu_heatmap.step_size(AUTHORS, 10, like).flatten().tolist() == [0.1, 0.1]
+
+
+@pytest.mark.parametrize("preset", [Setting.book, Setting.samples, Setting.rivals, Setting.authors, Setting.paper])
+def test_presets_can_be_run(preset):
+    setting = preset()
+    for field in fields(setting):
+        if isinstance(value := getattr(setting, field.name), tuple):
+            assert value and len(set(value)) == len(value), field.name
+    if setting.sigma_0 is not None:
+        assert min(setting.d) > max(setting.n) + 2 * setting.m
+        worst = min(math.sqrt(n) / (setting.sigma_xi * max(setting.d)) for n in setting.n)
+        assert setting.sigma_0 < worst / 10, "a start that the theorem calls small"
+    assert settings.to_json(setting)
+
+
+def test_the_paper_preset_is_the_authors_grid():
+    paper = Setting.paper()
+    assert (len(paper.mu), len(paper.d), len(paper.seed), paper.n, paper.m) == (100, 100, 10, (20,), 10)
+    assert paper.mu[0] == 0 and paper.mu[-1] == 9.9 and paper.d[0] == 100 and paper.d[-1] == 1090
+    assert (paper.lr, paper.steps, paper.scale, paper.bias, paper.sigma_0) == (0.1, 100, 0.5, True, None)
+    coarse = Setting.authors()
+    assert set(coarse.mu) <= set(paper.mu) and set(coarse.d) <= set(paper.d)
+    assert replace(coarse, mu=paper.mu, d=paper.d) == paper
+
+
+def test_the_book_lattice_takes_the_same_values_of_the_phase_variable_at_every_dimension():
+    book = Setting.book()
+    r = [{float(f"{theory.kou_variable(book.n[0], mu, d):.4g}") for mu in book.mu} for d in book.d]
+    assert len(set.intersection(*r)) >= 5
+    error = measure(replace(book, d=(128, 512), seed=(0,), steps=2, points=8, mu=book.mu[::2])).test_error.squeeze()
+    variable = theory.kou_variable(error.n, error.mu, error.d).rename("r")
+    collapsed = relu_heatmap.at_equal(error, variable, 1.0, 100.0)
+    assert set(collapsed.dims) == {"r", "d"} and collapsed.sizes["r"] == len(set(collapsed.r.values)) > 2
+    for d in (128, 512):
+        for value, x in zip(collapsed.sel(d=d).values, collapsed.r.values, strict=True):
+            near = np.argmin(abs(variable.sel(d=d).values / x - 1))
+            assert value == error.sel(d=d)[near] and 1 <= x <= 100
+
+
+def test_the_race_ends_where_the_sweep_does():
+    setting = replace(TINY, steps=40)
+    race, cells = relu_heatmap.race(setting), measure(setting).squeeze(("model", "n"))
+    assert set(race.gamma.dims) == {"step", "d", "seed", "mu"} and race.step[0] == 0 and race.step[-1] == 40
+    np.testing.assert_allclose(race.test_error[-1], cells.test_error.transpose("d", "seed", "mu"))
+    np.testing.assert_allclose(race.train_loss[-1], cells.train_loss.transpose("d", "seed", "mu"), rtol=1e-5)
+    assert (race.gamma[0] == 0).all() and (race.rho[0] == 0).all()
+    assert (race.gamma.sel(mu=0.0) == 0).all() and (race.gamma.sel(mu=6.0)[-1] > 0).all()
+    for name in race:
+        assert race[name].attrs["long_name"] and "units" in race[name].attrs, name
+
+
+def test_margins_of_a_benign_and_a_harmful_cell():
+    margins = relu_heatmap.margins(replace(TINY, d=(400,), mu=(0.5, 8.0), seed=(0,)))
+    assert margins.train.sizes == {"mu": 2, "sample": 20} and margins.fresh.sizes["fresh"] == 128
+    assert (margins.train > 0).all(), "flipped labels are fitted, too"
+    assert margins.flipped.sum() == 2
+    wrong = (margins.fresh <= 0).mean("fresh")
+    assert wrong[0] > 0.2 and wrong[1] < 0.02
+
+
+def test_what_is_stored(tmp_path):
+    dataset = measure(replace(TINY, d=(100,), steps=20))
+    kept = relu_heatmap.stored(dataset)
+    assert kept.sizes == {"mu": 3, "d": 1, "seed": 3} and set(kept) >= {"test_error_flipped", "train_error"}
+    kept.to_netcdf(tmp_path / "kept.nc", engine="scipy")
+    import xarray
+
+    with xarray.open_dataset(tmp_path / "kept.nc", engine="scipy") as back:
+        np.testing.assert_allclose(back.test_error_flipped, kept.test_error_flipped, atol=1e-4)
+
+
+def test_bad_settings_are_one_sentence():
+    for change, sentence in [
+        (dict(n=(0,)), "n must be at least 1"),
+        (dict(d=(10,)), r"d must be at least n \+ k \+ 1 = 41"),
+        (dict(mu=(-1.0,)), "mu_norm must be finite and not negative"),
+        (dict(flip_prob=0.5), r"flip_prob must lie in \[0, 1/2\)"),
+        (dict(sigma_xi=0.0), "sigma_xi must be positive and finite"),
+    ]:
+        with pytest.raises(ValueError, match=sentence):
+            measure(replace(TINY, **change))
+
+
+def test_a_bad_cell_is_refused_before_the_first_is_computed(monkeypatch, tmp_path):
+    for change in (dict(d=(100, 10)), dict(n=(20, 0)), dict(flip_prob=0.6), dict(sigma_xi=math.inf)):
+        with pytest.raises(ValueError, match="must"):
+            relu_heatmap.run(replace(TINY, **change), cache=tmp_path / "cache", memory=1e6)
+        assert not list(tmp_path.iterdir())
+
+
+def test_run_is_measure_in_chunks(tmp_path):
+    setting = replace(TINY, steps=20)
+    dataset = relu_heatmap.run(setting, cache=tmp_path, memory=1e6)
+    assert len(list(tmp_path.iterdir())) == 2, "one chunk a dimension"
+    for name, values in measure(setting).items():
+        np.testing.assert_allclose(dataset[name].transpose(*values.dims), values, rtol=1e-4, atol=0.01)

@@ -1,0 +1,76 @@
+"""The landscape at a tiny preset: labelled, cells alone, exact saddles, the rate of escape, the stored result."""
+
+import numpy as np
+import pytest
+import torch
+
+from flbook.dynamics import mean_field
+from flbook.lectures.in_context_learning import attention_landscape as lecture
+from flbook.lectures.in_context_learning.attention_landscape import Setting
+from flbook.lectures.in_context_learning.attention_landscape import landscape as theory
+from flbook.runs import results, settings
+
+TINY = Setting(missing=(0, 1, 2), seed=(0, 1), m=12, k=3, d=6, pairs=30, teacher=5, steps=30)
+
+
+def test_a_labelled_dataset_whose_cells_stand_alone():
+    dataset = lecture.measure(TINY)
+    assert set(settings.axes(TINY)) < set(dataset.dims)
+    for name, variable in {**dataset.data_vars, **dataset.coords}.items():
+        assert variable.attrs["long_name"] and "units" in variable.attrs, name
+    one = lecture.measure(TINY.thinned(start=("saddle",), missing=(2,), seed=(1,)))
+    for name in one:
+        np.testing.assert_allclose(one[name].squeeze(), dataset[name].sel(start="saddle", missing=2, seed=1), rtol=2e-3)
+
+
+def test_dead_features_keep_their_rung_and_the_bound_holds():
+    dataset = lecture.measure(TINY)
+    assert (dataset.loss.sel(start="dead") >= dataset.missing / 6 - 1e-6).all()
+    alive = dataset.sel(start="saddle")
+    assert (alive.steepness >= -theory.arch_slope(alive.loss.values, 3, 1.0) - 1e-7).all()
+
+
+@pytest.mark.parametrize("missing", [1, 2, 3])
+def test_saddles_are_critical_and_the_rate_is_the_hessians(missing):
+    teacher, population = lecture.truth(TINY)
+    exact = lecture.saddle(TINY, missing, teacher)
+    move, loss = mean_field.velocity(exact, population)
+    assert max(part.abs().max() for part in move) < 1e-12
+    torch.testing.assert_close(loss, torch.full((2,), missing / 6, dtype=torch.float64))
+    one = mean_field.Population(*(part[0] for part in population))
+
+    def downhill(theta):
+        return torch.cat(mean_field.velocity(mean_field.Particles(*theta.split([3, 6], -1)), one)[0], -1)
+
+    theta = torch.cat([exact.a[0], exact.w[0]], -1)
+    matrix = torch.autograd.functional.jacobian(downhill, theta, vectorize=True).reshape(theta.numel(), -1)
+    torch.testing.assert_close(matrix, matrix.T, rtol=0, atol=1e-9)
+    rate = lecture.escape_rate(TINY, missing, exact, population)[0]
+    torch.testing.assert_close(torch.linalg.eigvalsh(matrix)[-1], rate, rtol=1e-8, atol=0)
+
+
+def test_escape_and_prompts():
+    found = lecture.escape(TINY.thinned(missing=(1,), steps=250))
+    np.testing.assert_allclose(found.fitted, found.eigenvalue, rtol=0.03)
+    short = lecture.finite_prompt(TINY, (20, 80), prompts=2000)
+    np.testing.assert_allclose(short.excess, short.exact, rtol=0.1)
+    with pytest.raises(ValueError, match="more steps"):
+        lecture.fitted_rate(np.zeros(9), 0.1)
+
+
+@pytest.mark.parametrize("fields, text", [
+    ({"missing": (3,)}, "missing must lie between 0 and k - 1 = 2"),
+    ({"start": ("flat",)}, "start must be among dead, saddle"),
+    ({"d": 5}, "d must be even"),
+])
+def test_bad_settings_are_refused(fields, text):
+    with pytest.raises(ValueError, match=text):
+        lecture.run(TINY.thinned(**fields))
+
+
+def test_the_stored_result_is_what_the_library_computes():
+    stored = results.open("attention_landscape")
+    setting = Setting.paper().thinned(start=("dead",), missing=(1,), seed=(3,), steps=20)
+    fresh = lecture.measure(setting).squeeze()
+    kept = stored.sel(start="dead", missing=1, seed=3).isel(time=slice(fresh.sizes["time"]))
+    np.testing.assert_allclose(fresh.loss, kept.loss, rtol=1e-3)

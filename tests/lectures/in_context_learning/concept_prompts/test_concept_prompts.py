@@ -1,0 +1,68 @@
+"""Concept prompts at a tiny preset: labelled, exact where it is exact, and the stored result recomputed."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from flbook.lectures.in_context_learning import concept_prompts
+from flbook.lectures.in_context_learning.concept_prompts import Setting, measure
+from flbook.runs import results, settings
+
+TINY = Setting(noise=(0.0, 0.1), decay=(0.0, 0.01), seed=(0, 1), concepts=3, n=4, d=8, m=8, steps=5, batch=8, points=20)
+
+
+def test_a_labelled_dataset():
+    dataset = measure(TINY)
+    for name, values in settings.axes(TINY).items():
+        np.testing.assert_allclose(dataset[name].values, values)
+    for name, variable in {**dataset.data_vars, **dataset.coords}.items():
+        assert variable.attrs["long_name"] and "units" in variable.attrs, name
+    assert dataset.error.dims == ("noise", "decay", "seed", "test")
+    assert float(dataset.right_attention.sel(test="1 example").min()) == pytest.approx(1)
+
+
+def test_decay_alone_moves_the_shared_part_without_noise():
+    dataset = measure(TINY).sel(noise=0.0)
+    start = 0.3 * 3.0
+    np.testing.assert_allclose(dataset.query_shared.sel(decay=0.0), start, rtol=1e-3)  # the head is not mirrored
+    np.testing.assert_allclose(dataset.query_shared.sel(decay=0.01), start * 0.98**5, rtol=1e-3)
+
+
+def test_a_race_and_its_closed_equations_start_together():
+    race = concept_prompts.race(TINY, at=[0, 5])
+    exact = concept_prompts.reduced(TINY, at=[0, 5])
+    np.testing.assert_allclose(race.contrast.sel(step=0), exact.contrast.sel(step=0), rtol=1e-5)
+    assert race.merged.dims == ("step", "decay", "seed", "row", "column")
+
+
+def test_basins_of_the_identity_are_right_and_errors_exact():
+    setting = replace(TINY, seed=(0, 1, 2), decay=(0.0,), m=32, steps=150, head=0.02)
+    found = concept_prompts.basins(setting, (0.5,), lengths=(4, 1))
+    assert float(found.wrong.max()) == float(found.predicted.max()) == float(found.error.max()) == 0
+    turned = concept_prompts.basins(replace(setting, spread=1.0, seed=(0, 1, 2, 3), steps=400), (0.0,), lengths=(4, 1))
+    wrong = turned.error.where(turned.wrong == 1)
+    np.testing.assert_allclose(wrong.sel(n=1).dropna("concept", how="all").max(), 1)
+
+
+def test_rivals_see_the_same_prompts_and_unknown_ones_are_refused():
+    rivals = concept_prompts.rivals(replace(TINY, decay=(0.0,)))
+    assert rivals.error.dims == ("noise", "model", "test", "seed") and bool((rivals.error <= 1).all())
+    assert float(rivals.error.sel(noise=0.0, model="nearest word").max()) == 0
+    with pytest.raises(ValueError, match="names must be among"):
+        concept_prompts.rivals(TINY, names=("oracle",))
+
+
+def test_bad_noise_is_refused_before_any_work(tmp_path):
+    with pytest.raises(ValueError, match="noise must be 0 or more"):
+        concept_prompts.run(replace(TINY, noise=(0.1, -1.0)), cache=tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_stored_result_is_recomputed_in_three_cells():
+    paper = results.open("concept_prompts")
+    cells = replace(Setting.paper(), noise=(0.3,), decay=(0.002,), seed=(0, 1, 2))
+    again = measure(cells).squeeze(("noise", "decay"))
+    stored = paper.sel(noise=0.3, decay=0.002, method="nearest").sel(seed=[0, 1, 2])
+    np.testing.assert_allclose(again.contrast, stored.contrast, rtol=0.02)
+    np.testing.assert_allclose(again.error, stored.error, atol=0.01)

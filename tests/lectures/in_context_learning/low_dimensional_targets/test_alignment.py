@@ -1,0 +1,76 @@
+"""Closed forms of pretraining on single-index prompts against quadrature, autograd and drawn prompts."""
+
+import numpy as np
+import pytest
+import torch
+
+from flbook import hermite
+from flbook.data.single_index_prompts import SingleIndexPrompts
+from flbook.lectures.in_context_learning.low_dimensional_targets import alignment as theory
+from flbook.models.attention import LinearAttention
+from flbook.models.relu_layer import ReLULayer
+
+
+def test_alignment_of_the_exact_step():
+    assert theory.alignment_after_step(16, 2) == pytest.approx(0.9270833, abs=1e-7)
+    assert theory.alignment_after_step(32, 2) == pytest.approx(0.953125)
+    assert theory.alignment_after_step(5, 5) == pytest.approx(1), "no subspace to find"
+    w = ReLULayer.draw(40000, 6, 0).w.numpy()
+    pull = theory.quadratic_pull(w, 3)
+    measured = (pull[:, :3] ** 2).sum() / (pull**2).sum()
+    assert measured == pytest.approx(theory.alignment_after_step(6, 3), abs=0.005)
+
+
+def test_the_exact_step_is_the_gradient_of_the_mean_squared_correlation():
+    w = ReLULayer.draw(3, 5, 1).w.requires_grad_()
+    angle = torch.arange(12).double() * np.pi / 6  # exact for polynomials of degree below 12
+    beta = torch.stack([angle.cos(), angle.sin()], -1)
+    length = w.norm(dim=-1, keepdim=True)
+    correlation = theory.relu_coefficient(2) * length * (w[:, :2] @ beta.T / length) ** 2
+    (gradient,) = torch.autograd.grad(correlation.square().mean(-1).sum(), w)
+    np.testing.assert_allclose(theory.quadratic_pull(w.detach().numpy(), 2), gradient, rtol=1e-12, atol=1e-15)
+
+
+@pytest.mark.parametrize("bias", [0.0, 0.7, -2.0])
+def test_coefficients_of_relu(bias):
+    exact = hermite.coefficients(lambda z: np.maximum(1.3 * z + bias, 0), 6, (-bias / 1.3,))
+    assert [theory.relu_coefficient(k, 1.3, bias) for k in range(7)] == pytest.approx(exact.tolist(), abs=1e-12)
+
+
+def test_moments_against_drawn_inputs():
+    layer = ReLULayer.draw(6, 4, 0, spread=1.0)
+    w, b = layer.w.numpy() * np.linspace(0.01, 2, 6)[:, None], layer.b.numpy()
+    x = np.random.default_rng(0).standard_normal((200_000, 4))
+    phi = np.maximum(x @ w.T + b, 0)
+    np.testing.assert_allclose(theory.feature_moment(w, b), phi.T @ phi / len(x), atol=0.02)
+    beta = np.pad(np.random.default_rng(1).standard_normal((1000, 3)), ((0, 0), (0, 1)))
+    beta /= np.linalg.norm(beta, axis=-1, keepdims=True)
+    y = hermite.polynomial(2, x[:20_000] @ beta.T)
+    shared = phi[:20_000].T @ y / 20_000
+    np.testing.assert_allclose(theory.task_moment(w, b, 3), shared @ shared.T / 1000, atol=0.02)
+    np.testing.assert_allclose(theory.label_square(x[:50], 3), (y[:50] ** 2).mean(-1), rtol=0.3, atol=0.1)
+
+
+def test_the_second_moment_of_a_context_runs_from_one_example_to_endless_ones():
+    shared, single = np.array([[1.0, 0.2], [0.2, 2.0]]), np.array([[5.0, 1.0], [1.0, 9.0]])
+    np.testing.assert_array_equal(theory.context_moment(1, shared, single), single)
+    np.testing.assert_allclose(theory.context_moment(2, shared, single), (shared + single) / 2)
+    np.testing.assert_allclose(theory.context_moment(1e12, shared, single), shared)
+
+
+def test_risk_is_that_of_drawn_prompts_and_the_best_gamma_is_best():
+    layer, n = ReLULayer.draw(12, 4, 0, spread=1.0), 10
+    w, b = layer.w.numpy(), layer.b.numpy()
+    x = np.random.default_rng(0).standard_normal((100_000, 4))
+    moments = (theory.task_moment(w, b, 2), theory.label_moment(w, b, 2, x, 0.5), theory.feature_moment(w, b))
+    best = theory.best_gamma(n, *moments)
+    drawn = SingleIndexPrompts(n=n, d=4, r=2, noise=0.5, queries=4).draw(20_000, 0)
+    attention = LinearAttention(torch.from_numpy(best), features=layer).requires_grad_(False)
+    error = (attention(drawn.context, drawn.query) - drawn.target).square().mean()
+    lowest = theory.risk(best, n, *moments)
+    assert error.item() == pytest.approx(lowest, rel=0.06), "standard error 1.4 %"
+    for seed in range(5):
+        other = best + 0.1 * np.abs(best).mean() * np.random.default_rng(seed).standard_normal(best.shape)
+        assert theory.risk(other, n, *moments) > lowest
+    assert theory.risk(theory.slide_gamma(moments[2]), n, *moments) > lowest
+    assert theory.risk(0 * best, n, *moments) == 1

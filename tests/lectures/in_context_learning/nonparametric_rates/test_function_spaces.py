@@ -1,0 +1,149 @@
+"""Function spaces: orthonormal bases, exact Gram matrices, prompts that are a pure function of (seed, step)."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from flbook.lectures.in_context_learning.nonparametric_rates.function_spaces import (
+    FourierBasis,
+    FunctionPrompts,
+    fourier_line,
+    gamma_smooth,
+    hidden_line,
+    mixed_blocks,
+)
+from flbook.lectures.in_context_learning.nonparametric_rates.splines import (
+    HiddenSplines,
+    SplineBasis,
+    besov_variance,
+    cardinal,
+    inverse_root,
+)
+
+
+def grid(points: int, d: int = 1) -> torch.Tensor:
+    axis = torch.arange(points, dtype=torch.float64) / points
+    return torch.cartesian_prod(*[axis] * d).reshape(-1, d)
+
+
+def integrated(basis, points: int) -> torch.Tensor:
+    f = basis.features(grid(points, basis.d))
+    return f.mT @ f / len(f)
+
+
+def test_fourier_functions_by_hand():
+    x = torch.tensor([[0.1], [0.7]], dtype=torch.float64)
+    f = fourier_line(5).features(x)
+    root, turn = math.sqrt(2), 2 * math.pi
+    expected = [[1, root * math.cos(turn * a), root * math.sin(turn * a), root * math.cos(2 * turn * a),
+                 root * math.sin(2 * turn * a)] for a in (0.1, 0.7)]
+    torch.testing.assert_close(f, torch.tensor(expected, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("basis", [fourier_line(33), hidden_line(3, seed=5), gamma_smooth((1.0, 1.5), 9.0)[0],
+                                   FourierBasis(((0, 0), (1, -2), (1, 2), (0, 3)))])
+def test_fourier_bases_are_orthonormal(basis):
+    torch.testing.assert_close(integrated(basis, 200 if basis.d == 1 else 32), basis.gram())
+
+
+def test_many_frequencies_and_few_are_the_same_functions():
+    x = torch.rand(3, 7, 1, dtype=torch.float64)
+    few = FourierBasis(((40,), (-33,))).features(x)
+    rows = fourier_line(101)
+    many = rows.features(x)[..., [rows.frequency.index((40,)), rows.frequency.index((-33,))]]
+    torch.testing.assert_close(few, many, rtol=1e-11, atol=1e-11)
+
+
+def test_hidden_frequencies_stay_in_their_groups():
+    for seed in range(20):
+        rows = [row[0] for row in hidden_line(4, power=2, spread=3, seed=seed).frequency]
+        for i, r in enumerate(rows[::2], 1):
+            assert 3 * (i - 1) ** 2 < r <= 3 * i**2
+        assert rows[1::2] == [-r for r in rows[::2]]
+    assert hidden_line(4, 1, 1).frequency == ((1,), (-1,), (2,), (-2,), (3,), (-3,), (4,), (-4,))
+
+
+def test_the_mixed_smooth_class():
+    assert mixed_blocks((1.0,), 9.0) == [(0.0, (0,)), (3.0, (1,)), (6.0, (2,)), (9.0, (3,))]
+    basis, variance = gamma_smooth((1.0, 2.0), 8.0)
+    assert basis.size == len(variance) == sum(2 ** sum(block) for _, block in mixed_blocks((1.0, 2.0), 8.0))
+    by_row = dict(zip(basis.frequency, variance, strict=True))
+    assert by_row[(0, 0)] == 1 and by_row[(-1, 0)] == 2**-3 and by_row[(0, 1)] == 2**-5 and by_row[(1, -1)] == 2**-8
+    assert by_row[(3, 0)] == by_row[(-2, 0)] == 2**-6 and list(variance) == sorted(variance, reverse=True)
+    sizes = [len(gamma_smooth(tuple(float(k) for k in range(1, d + 1)), 12.0)[1]) for d in (1, 2, 5, 9)]
+    assert sizes[2] == sizes[3], "inputs too smooth for these bits add nothing"
+
+
+def test_splines_by_hand():
+    t = torch.tensor([-0.1, 0.0, 0.5, 1.0, 1.5, 2.5, 3.0], dtype=torch.float64)
+    torch.testing.assert_close(cardinal(t, 0), torch.tensor([0, 1, 1, 0, 0, 0, 0.0], dtype=torch.float64))
+    torch.testing.assert_close(cardinal(t, 1), torch.tensor([0, 0, 0.5, 1, 0.5, 0, 0], dtype=torch.float64))
+    torch.testing.assert_close(cardinal(t, 2), torch.tensor([0, 0, 0.125, 0.5, 0.75, 0.125, 0], dtype=torch.float64))
+    x = torch.rand(50, 2, dtype=torch.float64)
+    torch.testing.assert_close(SplineBasis(2, 2, (2,)).features(x).sum(-1), torch.ones(50, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("basis", [SplineBasis(1, 2, (3,)), SplineBasis(1, 1, (0, 2)), SplineBasis(2, 2, (1,)),
+                                   SplineBasis(1, 2, (2,), whiten=True), HiddenSplines(4, 2, 2, seed=3)])
+def test_spline_gram_matrices(basis):
+    points = grid(4096 if basis.d == 1 else 256, basis.d) + 0.5 / (4096 if basis.d == 1 else 256)
+    f = basis.features(points)
+    torch.testing.assert_close(f.mT @ f / len(f), basis.gram(), rtol=0.01, atol=2e-3)
+
+
+def test_levels_together_are_dependent():
+    gram = SplineBasis(1, 2, (0, 1, 2)).gram()
+    assert np.linalg.matrix_rank(gram.numpy(), 1e-10) == SplineBasis(1, 2, (2,)).size == 6
+    with pytest.raises(ValueError, match="gram must be positive definite"):
+        inverse_root(gram)
+
+
+def test_besov_variances_fall_with_the_level():
+    basis = SplineBasis(1, 1, (0, 1))
+    assert besov_variance(basis, 1.0) == (1.0, 1.0, 0.25, 0.25, 0.25)
+
+
+def test_hidden_splines_have_different_places():
+    basis = HiddenSplines(8, 8, 2, seed=1)
+    places = basis.places()
+    assert len(set(places)) == 8 and all(len(place) == 2 for place in places)
+    assert places == HiddenSplines(8, 8, 2, seed=1).places() != HiddenSplines(8, 8, 2, seed=2).places()
+
+
+def test_prompts_are_a_function_of_seed_and_step():
+    data = FunctionPrompts(fourier_line(3), (1.0, 0.5, 0.5), n=6, noise=0.3, queries=2)
+    one, both, other = data.draw(5, 1), data.draw(5, (0, 1)), data.draw(5, 1, step=1)
+    torch.testing.assert_close(both.context.y[1], one.context.y)
+    assert not torch.equal(one.context.x, other.context.x)
+    assert one.context.x.shape == (5, 6, 1) and one.query.shape == (5, 2, 1) and one.target.shape == (5, 2)
+    torch.testing.assert_close(one.target, torch.einsum("bqj,bj->bq", data.basis.features(one.query), one.task))
+    many = data.draw(4000, 0)
+    assert ((many.query >= 0) & (many.query <= 1)).all()
+    np.testing.assert_allclose(many.task.square().mean(0), data.variance, rtol=0.1)
+    np.testing.assert_allclose((many.observed - many.target).std(), 0.3, rtol=0.05)
+
+
+def test_bad_input_is_one_sentence():
+    line = fourier_line(3)
+    for make, sentence in [
+        (lambda: FunctionPrompts(line, (1.0,) * 3, n=0), "n must be at least 1"),
+        (lambda: FunctionPrompts(line, (1.0,) * 2), "variance must hold 3 numbers"),
+        (lambda: FunctionPrompts(line, (1.0, -1.0, 0.0)), "none negative"),
+        (lambda: FunctionPrompts(line, (1.0,) * 3, noise=-1.0), "noise must be finite and not negative"),
+        (lambda: FunctionPrompts(line, (1.0,) * 3).draw(0, 0), "batch must be at least 1"),
+        (lambda: FourierBasis(((1,), (1,))), "every row once"),
+        (lambda: FourierBasis(((1,), (1, 2))), "each of d >= 1 integers"),
+        (lambda: fourier_line(3).features(torch.zeros(4, 2)), "x must hold points of d = 1"),
+        (lambda: hidden_line(0), "pairs, power and spread must be at least 1"),
+        (lambda: gamma_smooth((2.0, 1.0), 3.0), "smoothness must hold positive numbers"),
+        (lambda: gamma_smooth((0.5,), 60.0), "more than 100000"),
+        (lambda: SplineBasis(0), "d must be at least 1"),
+        (lambda: SplineBasis(levels=()), "levels must hold different levels"),
+        (lambda: SplineBasis(levels=(1, 2), whiten=True), "whiten needs one level"),
+        (lambda: HiddenSplines(size=0), "size, d and active must be at least 1"),
+        (lambda: HiddenSplines(size=100, d=2), "size must be at most"),
+    ]:
+        with pytest.raises(ValueError, match=sentence):
+            make()

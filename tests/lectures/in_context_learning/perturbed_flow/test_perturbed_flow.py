@@ -1,0 +1,94 @@
+"""Escape from saddles at a tiny preset: the saddles are saddles, and what each noise does to them."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from flbook.dynamics import mean_field
+from flbook.dynamics.mean_field import Particles, Population
+from flbook.lectures.in_context_learning import perturbed_flow as lecture
+from flbook.lectures.in_context_learning.perturbed_flow import BUILD, SADDLES, Setting
+from flbook.lectures.in_context_learning.perturbed_flow.perturbation import norm
+from flbook.lectures.in_context_learning.perturbed_flow.saddles import guided_share
+
+TINY = Setting(copies=(1, 2), seed=(0, 1), m=8, d=3, k=2, n=20, time=8.0)
+
+
+@pytest.mark.parametrize("name", SADDLES)
+def test_a_saddle_is_one(name):
+    saddle = BUILD[name](TINY)
+    about = lecture.course(TINY, saddle)
+    assert norm(saddle.functional.slope(saddle.theta)[0]) < 1e-12 and about.rate > 1e-3
+    v = torch.randn(saddle.theta.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    whole, inner = saddle.functional.whole(saddle.theta, v), saddle.functional.interaction(saddle.theta, v)
+    local = (whole - inner).abs().max() / whole.abs().max()
+    assert (local < 1e-12) == (name != "low rank"), "no local part, unless the crowd lies in a subspace"
+
+
+def test_the_attention_saddle_is_a_point_of_the_attention_landscape():
+    saddle = BUILD["attention"](TINY)
+    theta = saddle.theta + 0.1
+    particles, population = Particles(theta[:, :2], theta[:, 2:]), Population(saddle.x, saddle.f)
+    torch.testing.assert_close(saddle.functional.loss(theta), mean_field.loss(particles, population))
+    velocity, _ = mean_field.velocity(particles, population)
+    torch.testing.assert_close(saddle.functional.slope(theta)[0], -torch.cat(velocity, -1))
+    assert saddle.functional.loss(saddle.theta).item() == pytest.approx(1 / 4)
+
+
+def test_a_labelled_dataset_and_its_cells_do_not_see_each_other():
+    whole = lecture.measure(replace(TINY, noise=("static", "guided", "Langevin")))
+    assert dict(whole.sizes) == {"saddle": 1, "noise": 3, "copies": 2, "seed": 2, "time": 33}
+    for name, variable in {**whole.data_vars, **whole.coords}.items():
+        assert variable.attrs["long_name"] and "units" in variable.attrs, name
+    for noise in ("guided", "Langevin"):
+        one = lecture.measure(replace(TINY, noise=(noise,), copies=(2,), seed=(1,)))
+        same = whole.sel(noise=noise, copies=2, seed=1)
+        np.testing.assert_allclose(one.loss.squeeze(), same.loss.squeeze(), rtol=1e-6)
+    assert np.isinf(whole.escape.sel(noise="static")).all() and np.isfinite(whole.escape.sel(noise="guided")).all()
+    np.testing.assert_allclose(whole.loss.sel(noise="static"), 1, rtol=1e-6)
+
+
+def test_a_crowd_in_a_subspace_escapes_only_by_the_whole_hessian():
+    found = lecture.measure(replace(TINY, saddle=("low rank",), noise=("isotropic", "guided", "whole"), copies=(1,)))
+    loss = found.loss.isel(time=-1).squeeze()
+    assert (loss.sel(noise="guided") > 0.999).all() and (loss.sel(noise=["isotropic", "whole"]) < 0.1).all()
+
+
+def test_birth_death_and_smooth_fields_run():
+    found = lecture.measure(replace(TINY, noise=("smooth", "birth-death"), copies=(1,)))
+    assert np.isfinite(found.loss).all()
+
+
+def test_escape_times_lie_between_steps():
+    losses = torch.tensor([[1.0, 1.0, 0.5], [1.0, 1.0, 1.0], [0.7, 0.6, 0.5]], dtype=torch.float64)
+    times = lecture.escape_time(losses, 0.8, 2.0)
+    assert times[0].item() == pytest.approx((2 - 0.6) / 2) and times[1] == np.inf and times[2] == 0
+
+
+@pytest.mark.parametrize("preset", [Setting.book, Setting.rivals, Setting.others, Setting.paper])
+def test_presets(preset):
+    lecture.check(preset())
+
+
+def test_bad_settings_are_one_sentence():
+    for change, sentence in [
+        (dict(saddle=("monkey",)), "saddle must be among"),
+        (dict(noise=("pink",)), "noise must be among"),
+        (dict(saddle=("low rank",), noise=("birth-death",)), "no neurons"),
+        (dict(m=7), "m must be even"),
+        (dict(size=0.0), "size and time must be positive"),
+    ]:
+        with pytest.raises(ValueError, match=sentence):
+            lecture.run(replace(TINY, **change))
+
+
+def test_the_first_landscape_that_suits_the_guide():
+    found = lecture.suited(Setting(), least=0.3).landscape
+    shares = [lecture.share(Setting(landscape=landscape)) for landscape in range(found + 1)]
+    assert shares[found] >= 0.3 and all(earlier < 0.3 for earlier in shares[:found])
+    saddle = lecture.attention(Setting(landscape=found))
+    assert shares[found] == guided_share(saddle.functional.spectrum(saddle.theta)[0].numpy())
+    with pytest.raises(ValueError, match="least must be a share that a saddle among 2 landscapes reaches; got 1.0"):
+        lecture.suited(Setting(), least=1.0, within=2)

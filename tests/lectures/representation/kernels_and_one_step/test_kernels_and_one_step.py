@@ -1,0 +1,109 @@
+"""One gradient step at a tiny preset: labelled, a cell alone is a cell in the grid, exact risk, spike, rivals."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from flbook.lectures.representation import kernels_and_one_step
+from flbook.lectures.representation.kernels_and_one_step import MODELS, Setting, measure, rivals, spectra
+from flbook.models import kernels
+from flbook.runs import results, settings
+from flbook.theory import one_step
+
+TINY = Setting(psi_1=(2.0, 6.0), eta=(0.0, 2.0, 12.0), lam=(0.01, 0.1), seed=(0, 1, 2), d=32, points=512)
+SAMPLED = replace(TINY, activation="tanh", link="tanh")
+
+
+@pytest.mark.parametrize("setting", [TINY, SAMPLED], ids=["exact", "sampled"])
+def test_a_labelled_dataset_whose_cells_stand_alone(setting):
+    dataset = measure(setting)
+    assert set(settings.axes(setting)) == set(dataset.dims)
+    for name, variable in {**dataset.data_vars, **dataset.coords}.items():
+        assert variable.attrs["long_name"] and "units" in variable.attrs, name
+    one = measure(setting.thinned(psi_1=(6.0,), eta=(2.0,), seed=(1,), lam=(0.1,)))
+    for name in one:
+        cell = dataset[name].sel(psi_1=6.0, eta=2.0, seed=1, lam=0.1)
+        np.testing.assert_allclose(one[name].squeeze(), cell, rtol=1e-8)
+
+
+def test_exact_risk_is_the_sampled_one():
+    sampled = rivals(replace(TINY, points=2**15, eta=(12.0,)), names=("one step",)).risk.squeeze("model")
+    exact = measure(TINY).risk.sel(eta=12.0, drop=True)
+    np.testing.assert_allclose(sampled, exact.transpose(*sampled.dims), rtol=0.05)
+
+
+def test_a_large_step_learns_what_no_fixed_features_do():
+    setting = replace(SAMPLED, psi_1=(12.0,), eta=(16.0,), seed=tuple(range(4)), points=2048)
+    found = rivals(setting).squeeze("psi_1").mean("seed")
+    risk, floor = found.risk.min("lam"), one_step.nonlinear_floor(kernels_and_one_step.parts(setting)[1])
+    assert risk.sel(model="one step") < floor
+    assert (risk.drop_sel(model="one step") > floor).all() and list(found.model.values) == list(MODELS)
+    assert found.share.sel(model="one step", degree=3) > 0.5
+    assert (abs(found.share.sel(degree=3).drop_sel(model="one step")) < 0.2).all()
+    assert (found.share.sel(degree=1) > 0.8).all()
+    bend = found.profile.sel(model="one step") - np.tanh(found.place)
+    assert abs(bend).max() < 0.15 and (np.diff(found.place) > 0).all()
+
+
+def test_linear_regression_is_an_inner_product_kernel_at_the_same_ridges():
+    first, net = None, None
+    model = kernels_and_one_step.data(TINY, 2.0)
+    fresh, test = model.draw(TINY.seed), model.draw_test(8, TINY.seed)
+    line = MODELS["linear regression"](TINY, first, net, fresh, test.x)
+    kernel = kernels_and_one_step.by_kernel(kernels.inner_product(lambda t: t), TINY, fresh, test.x)
+    np.testing.assert_allclose(kernel, line, atol=1e-3)
+
+
+def test_the_blind_step_is_as_long_and_points_elsewhere():
+    model = kernels_and_one_step.data(TINY, 6.0)
+    first = model.draw(TINY.seed)
+    net = kernels_and_one_step.start(TINY, first)
+    seeing, blind = net.step(first.x, first.y, 12.0), kernels_and_one_step.blind(net, first, 12.0)
+    lengths = [(moved.w - net.w).square().sum((-2, -1)) for moved in (seeing, blind)]
+    np.testing.assert_allclose(*lengths)
+    overlaps = [moved.spectrum(model.direction)[1][:, -1].mean() for moved in (seeing, blind)]
+    assert overlaps[0] > 0.7 and overlaps[1] < 0.2
+
+
+def test_the_spike_and_the_rank_one_gradient():
+    found = spectra(Setting.spikes().thinned(eta=(0.0, 16.0), seed=(0, 1, 2), d=64))
+    expected = one_step.spike(16.0, 4.0, 2.0, *kernels_and_one_step.parts(SAMPLED), 0.1)
+    top = found.singular_value.isel(k=-1).squeeze("psi_1").mean("seed")
+    assert top.sel(eta=16.0) == pytest.approx(float(expected.singular_value), rel=0.06)
+    assert found.overlap.sel(eta=16.0).mean() == pytest.approx(float(expected.overlap), abs=0.1)
+    assert found.overlap.sel(eta=0.0).mean() < 0.1
+    assert (found.rank_one_error < 0.2).all(), "with the sign or the factor wrong it is 1 or more"
+
+
+def test_run_is_measure_in_chunks_and_what_is_stored(tmp_path):
+    setting = TINY.thinned(lam=(0.1,))
+    dataset = kernels_and_one_step.run(setting, cache=tmp_path, memory=1e6)
+    assert len(list(tmp_path.iterdir())) > 1
+    for name, values in measure(setting).items():
+        np.testing.assert_allclose(dataset[name].transpose(*values.dims), values, rtol=1e-10)
+    kept = kernels_and_one_step.stored(dataset)
+    assert kept.risk.dims == ("psi_1", "eta", "seed") and kept.risk.dtype == np.float32 and kept.risk.attrs["long_name"]
+
+
+def test_the_stored_result_is_what_this_code_computes():
+    stored = results.open("kernels_and_one_step")
+    setting = Setting.paper()
+    cells = measure(setting.thinned(psi_1=(1.0,), eta=setting.eta[::2], seed=(3,))).squeeze(("psi_1", "lam", "seed"))
+    for name in cells:
+        kept = stored[name].sel(psi_1=1.0, seed=3).isel(eta=slice(None, None, 2))
+        np.testing.assert_allclose(cells[name], kept, rtol=1e-5)
+
+
+def test_bad_settings_are_one_sentence(tmp_path):
+    for change, sentence in [
+        (dict(link="relu"), "link must be one of tanh, erf; got 'relu'"),
+        (dict(psi_1=(2.0, 0.0)), "n and d must be at least 1"),
+        (dict(psi_2=0.5), "psi_2 = N/d at least 1"),
+        (dict(noise=-1.0), "noise must be finite and not negative"),
+        (dict(lam=(0.0,)), "lam must be positive and finite"),
+    ]:
+        with pytest.raises(ValueError, match=sentence):
+            kernels_and_one_step.run(replace(TINY, **change), cache=tmp_path / "cache")
+
+

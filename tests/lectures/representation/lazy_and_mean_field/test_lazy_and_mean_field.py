@@ -1,0 +1,120 @@
+"""Two scalings of one network at a tiny preset: cells are those of direct training, and the laws already show."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from flbook import rivals
+from flbook.lectures.representation import lazy_and_mean_field
+from flbook.lectures.representation.lazy_and_mean_field import MODELS, Setting, measure
+from flbook.runs import results, settings
+from flbook.training.fit import fit
+from flbook.training.optimizers import GradientDescent
+
+TINY = Setting(power=(0.5, 1.0), width=(16, 64), seed=(0, 1, 2), n=20, d=5, lr=0.5, time=10.0, points=50)
+
+
+def test_a_labelled_dataset():
+    dataset = measure(TINY)
+    assert set(settings.axes(TINY)) | {"model"} == set(dataset.dims) and tuple(dataset.model.values) == MODELS
+    for name, values in settings.axes(TINY).items():
+        assert tuple(dataset[name].values.tolist()) == values, name
+    for name, variable in {**dataset.data_vars, **dataset.coords}.items():
+        assert variable.attrs["long_name"] and "units" in variable.attrs, name
+        assert name == "model" or np.isfinite(variable).all(), name
+    assert dataset.test_error.dims == ("model", "power", "width", "seed")
+
+
+def test_the_laws_already_show():
+    dataset = measure(TINY).mean("seed")
+    fall = dataset.sel(width=64) / dataset.sel(width=16)
+    np.testing.assert_allclose(fall.moved, [0.5, 1.0], rtol=0.15)
+    np.testing.assert_allclose(fall.distance, [1.0, 2.0], rtol=0.15)
+    np.testing.assert_allclose(fall.kernel_change, [0.25, 1.0], rtol=0.3)
+    assert (dataset.aligned.sel(power=1.0) > dataset.aligned.sel(power=0.5) + 0.2).all()
+
+
+def test_a_cell_does_not_see_the_grid_around_it():
+    whole = measure(TINY)
+    one = measure(replace(TINY, power=(1.0,), width=(64,), seed=(2,)))
+    for name in one:
+        expected = whole[name].sel(power=1.0, width=64, seed=2)
+        np.testing.assert_allclose(one[name].squeeze(), expected, rtol=1e-8, err_msg=name)
+
+
+def test_the_tangent_rival_is_the_lazy_network_at_any_scaling():
+    network = lazy_and_mean_field.problem(TINY, 16)
+    fresh = lazy_and_mean_field.fresh_samples(TINY, network)
+    tangent = lazy_and_mean_field.rivals(TINY, network, fresh)["tangent"]
+    lazy = rivals.lazy(network)
+    params = fit(lazy, GradientDescent(network.model.step(TINY.lr)), TINY.steps).params
+    for place, x in enumerate((network.x, fresh.x)):
+        for p in range(2):
+            torch.testing.assert_close(lazy.predict(params, x)[p], tangent[place], rtol=1e-9, atol=1e-10)
+
+
+def test_the_best_ridge_is_the_best():
+    network = lazy_and_mean_field.problem(TINY, 16)
+    fresh = lazy_and_mean_field.fresh_samples(TINY, network)
+    outputs = lazy_and_mean_field.rivals(TINY, network, fresh)
+    best, tangent = (lazy_and_mean_field.error(outputs[name][1], fresh.y).mean() for name in ("kernel", "tangent"))
+    assert best < tangent * 1.05
+    line = np.linalg.lstsq(network.x[0].numpy(), network.observed[0].numpy(), rcond=None)[0]
+    np.testing.assert_allclose(outputs["linear"][1][0], fresh.x[0].numpy() @ line)
+
+
+def test_the_race_ends_where_the_sweep_does():
+    race, cells = lazy_and_mean_field.race(replace(TINY, width=(16,))), measure(TINY).sel(width=16)
+    assert race.time[0] == 0 and race.time[-1] == TINY.time and (race.moved[0] == 0).all()
+    for name in ("moved", "kernel_change", "aligned"):
+        np.testing.assert_allclose(race[name][-1], cells[name], err_msg=name)
+    np.testing.assert_allclose(race.test_error[-1], cells.test_error.sel(model="network"))
+    np.testing.assert_allclose(race.tangent[-1], cells.test_error.sel(model="tangent")[0])
+    np.testing.assert_allclose(race.test_error[0], 1.0)
+
+
+def test_scales_and_paths():
+    scales = Setting.scales("centred")
+    np.testing.assert_allclose(lazy_and_mean_field.alpha(scales, 64), 2.0 ** np.arange(7))
+    plane = replace(Setting.plane(), width=(12,), n=30)
+    paths = lazy_and_mean_field.paths(plane, (0.0, 1.0, 5.0))
+    assert dict(paths.w.sizes) == {"time": 3, "power": 2, "neuron": 12, "axis": 2}
+    assert (paths.w[0, 0] == paths.w[0, 1]).all() and (paths.sign.values == [1] * 6 + [-1] * 6).all()
+    assert abs(paths.train_error[0] - 1).max() < 1e-12 and (paths.train_error[-1] < paths.train_error[1]).all()
+
+
+@pytest.mark.parametrize("preset", [Setting.book, Setting.scales, Setting.plane, Setting.paper])
+def test_presets_can_be_run(preset):
+    lazy_and_mean_field.check(preset())
+    assert settings.to_json(preset())
+
+
+def test_bad_settings_are_one_sentence(tmp_path):
+    for change, sentence in [
+        (dict(width=(16, 7)), "width an even number of neurons"),
+        (dict(start="zero"), "start must be one of"),
+        (dict(lr=20.0), "lr must be positive and at most time; got lr=20, time=10"),
+        (dict(n=0), "n, d and k must be at least 1"),
+    ]:
+        with pytest.raises(ValueError, match=sentence):
+            lazy_and_mean_field.run(replace(TINY, **change), cache=tmp_path)
+
+
+def test_run_is_measure_in_chunks(tmp_path):
+    setting = replace(TINY, width=(8, 16), time=2.0)
+    dataset = lazy_and_mean_field.run(setting, cache=tmp_path, memory=2e5)
+    assert len(list(tmp_path.iterdir())) > 2
+    for name, values in measure(setting).items():
+        np.testing.assert_allclose(dataset[name].transpose(*values.dims), values, rtol=1e-8, err_msg=name)
+    kept = lazy_and_mean_field.stored(dataset)
+    assert all(variable.dtype == "float32" for variable in kept.data_vars.values())
+
+
+@pytest.mark.parametrize("power, width, seed", [(0.5, 64, 19), (0.75, 512, 3), (1.0, 1024, 0)])
+def test_cells_of_the_stored_result_come_again(power, width, seed):
+    paper = results.open("lazy_and_mean_field").sel(power=power, width=width, seed=seed)
+    cell = measure(replace(Setting.paper(), power=(power,), width=(width,), seed=(seed,))).squeeze()
+    for name in cell:
+        np.testing.assert_allclose(cell[name], paper[name], rtol=2e-4, atol=1e-9, err_msg=name)

@@ -1,0 +1,140 @@
+"""The loss path kernel: the identities of the flow, closed form = autograd, orders of the step, bounds by hand."""
+
+import numpy as np
+import pytest
+import torch
+
+from flbook import rivals
+from flbook.data import SignalNoise, Teacher
+from flbook.dynamics.tangent_kernel import neuron_kernel, tangent_kernel
+from flbook.lectures.representation.loss_path_kernel.path_kernel import (
+    Probe,
+    ball_bound,
+    frozen_path,
+    loss_path,
+    rates,
+    resampled_bound,
+    trace,
+)
+from flbook.models import TwoLayer, TwoLayerCNN, softplus
+from flbook.training.losses import logistic, squared
+from flbook.training.network import Training
+
+SEEDS = (0, 1)
+DATA = Teacher(n=6, d=3)
+TIMES = np.linspace(0, 4, 41).tolist()
+
+
+def problem(start="paired", loss=logistic, scale=0.2, seeds=SEEDS):
+    sample = DATA.draw(seeds)
+    y = sample.y if loss is squared else sample.y.sign()
+    scale = torch.tensor([[scale], [1 / 8]]) if isinstance(seeds, tuple) else scale
+    return Training(TwoLayer(3, 8, scale, start, seed=seeds), sample.x, y, loss)
+
+
+def fresh(seeds=SEEDS):
+    sample = DATA.draw_test(5, seeds)
+    return Probe(sample.x, sample.y.sign())
+
+
+def losses(network, params, probe=None):
+    if probe is None:
+        return network.loss(network.predict(params), network.observed)
+    return network.loss(network.predict(params, probe.x), probe.y)
+
+
+@pytest.mark.parametrize("start", ["paired", "centred"])
+def test_every_loss_falls_by_the_mean_of_its_kernel(start):
+    network = problem(start)
+    for probe in (None, fresh()):
+        *_, end = loss_path(network, TIMES, probe)
+        fallen = losses(network, network.start(), probe) - losses(network, end.params, probe)
+        torch.testing.assert_close(end.kernel.mean(-1), fallen, rtol=1e-5, atol=1e-7)
+        assert fallen.abs().max() > 0.05
+    *_, end = loss_path(network, TIMES)
+    assert (end.kernel == end.kernel.mT).all() or torch.allclose(end.kernel, end.kernel.mT)
+    assert torch.linalg.eigvalsh(end.kernel).min() > -1e-9
+
+
+def test_points_come_at_the_times():
+    points = list(loss_path(problem(), TIMES[:4]))
+    assert [point.time for point in points] == TIMES[:4] and (points[0].kernel == 0).all()
+    torch.testing.assert_close(points[0].params["w"], problem().start()["w"])
+
+
+@pytest.mark.parametrize("order, power", [(1, 1), (4, 4)])
+def test_order_of_the_step(order, power):
+    network, miss = problem(), []
+    for steps in (20, 40):
+        *_, end = loss_path(network, np.linspace(0, 4, steps + 1).tolist(), order=order)
+        fall = network.train_loss(network.start()) - network.train_loss(end.params)
+        miss.append((end.kernel.mean((-2, -1)) - fall).abs().max().item())
+    assert np.log2(miss[0] / miss[1]) == pytest.approx(power, abs=0.5)
+
+
+def test_gradient_descent_is_order_one():
+    network = problem()
+    *_, end = loss_path(network, (0, 0.1, 0.2), order=1)
+    w = network.start()
+    for _ in range(2):
+        w = {"w": w["w"] - 0.1 * network.model.step(1.0)[..., None, None] * network.gradient(w)["w"]}
+    torch.testing.assert_close(end.params["w"], w["w"])
+
+
+@pytest.mark.parametrize("probe", [None, fresh(), fresh()._replace(within=True)], ids=["train", "fresh", "within"])
+@pytest.mark.parametrize("start", ["paired", "centred"])
+def test_the_closed_form_is_that_of_autograd(start, probe):
+    network = problem(start)
+    params = {"w": network.start()["w"] + 0.1 * torch.arange(3)}
+    velocity, gram = rates(network, params, probe)
+    step = network.model.step(1.0)[..., None, None]
+    torch.testing.assert_close(velocity["w"], -step * network.gradient(params)["w"])
+    of = probe or Probe(network.x, network.observed)
+    pulls = [network.loss.slope(network.predict(params, x), y) for x, y in (of[:2], (network.x, network.observed))]
+    x = (of.x, of.x if of.within else network.x)
+    other = pulls[0] if of.within else pulls[1]
+    expected = step * tangent_kernel(network, params, *x) * pulls[0][..., :, None] * other[..., None, :]
+    torch.testing.assert_close(gram, expected)
+
+
+def test_any_network_has_a_path():
+    sample = SignalNoise(n=5, d=6, mu_norm=1.0).draw(SEEDS)
+    cnn = TwoLayerCNN(6, 2, 0.5, softplus, bias=True, seed=SEEDS, dtype=torch.float64)
+    network = Training(cnn, sample.x, sample.observed)
+    velocity, _ = rates(network, network.start())
+    for name, gradient in network.gradient(network.start()).items():
+        torch.testing.assert_close(velocity[name], -gradient)
+    *_, end = loss_path(network, TIMES[:11])
+    fall = network.train_loss(network.start()) - network.train_loss(end.params)
+    torch.testing.assert_close(end.kernel.mean((-2, -1)), fall, rtol=1e-6, atol=1e-9)
+
+
+def test_a_frozen_kernel_has_a_closed_form():
+    network = problem(loss=squared, scale=8**-0.5, seeds=0)
+    lazy, w = rivals.lazy(network), network.start()["w"]
+    unit = float(network.model.step(1.0))
+    *_, end = loss_path(lazy, np.linspace(0, 3 * unit, 31).tolist())
+    closed = frozen_path(neuron_kernel(network.model, w, network.x), network.observed, 3.0)
+    torch.testing.assert_close(end.kernel, closed, rtol=1e-4, atol=1e-6)
+    by_hand = frozen_path(torch.eye(1, dtype=torch.float64), torch.tensor([2.0], dtype=torch.float64), 1.0)
+    assert by_hand.item() == pytest.approx(4 * (1 - np.exp(-2)) / 2)
+
+
+def test_bounds_by_hand():
+    kernel = torch.tensor([[4.0, 1.0], [1.0, 5.0]])
+    assert trace(kernel).item() == 9
+    assert ball_bound(torch.tensor(0.25), kernel).item() == pytest.approx(2 / 2 * (0.25 * 9) ** 0.5)
+    kernels = torch.stack([kernel, torch.tensor([[2.0, 3.0], [3.0, 2.0]])])
+    norms = torch.tensor([0.25, 0.16])
+    close = torch.tensor([[0.5, 0.2], [0.4, 0.2]])
+    assert resampled_bound(kernels, norms, close).item() == pytest.approx(2 * 0.1 / 2)
+    far = torch.tensor([[50.0, 0.2], [0.4, 0.2]])
+    assert resampled_bound(kernels, norms, far).item() == pytest.approx(2 * 0.5 * (9 + 2 * 1.0) ** 0.5 / 2)
+
+
+def test_bad_input_is_one_sentence():
+    for times in ((0,), (1, 2), (0, 2, 2)):
+        with pytest.raises(ValueError, match="times must increase from 0; got"):
+            next(loss_path(problem(), times))
+    with pytest.raises(ValueError, match="order must be 1, gradient descent, or 4, Runge-Kutta; got 2"):
+        next(loss_path(problem(), (0, 1), order=2))

@@ -1,0 +1,57 @@
+"""The committee at tiny sizes: simulation and equations, the plateau's length, what label noise leaves."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.special import erf
+
+from flbook.lectures.representation.online_sgd import committee as experiment
+from flbook.lectures.representation.online_sgd.committee import Setting
+from flbook.theory import overlap as single_index
+
+TINY = Setting(d=(20, 40), seed=(0, 1, 2), alpha=(0.0, 1.0, 4.0))
+
+
+def test_tiny_preset():
+    found = experiment.measure(TINY)
+    assert dict(found.sizes) == {"d": 2, "seed": 3, "alpha": 3, "i": 2, "k": 2}
+    np.testing.assert_allclose(found.Q.sel(alpha=0.0, d=20, seed=1), experiment.beginning()["Q"])
+    np.testing.assert_allclose(found.Q, found.Q.transpose("d", "seed", "alpha", "k", "i").values)
+    assert (found.risk.sel(alpha=4.0) < found.risk.sel(alpha=0.0)).all()
+
+
+def test_a_cell_does_not_depend_on_the_grid_around_it():
+    whole, part = experiment.measure(TINY), experiment.measure(replace(TINY, d=(40,), seed=(2,), alpha=(4.0,)))
+    np.testing.assert_allclose(whole.sel(d=[40], seed=[2], alpha=[4.0]).R, part.R, rtol=1e-12)
+
+
+def test_simulation_follows_the_equations():
+    setting = Setting(d=(400,), seed=tuple(range(6)), alpha=(2.0, 6.0))
+    found, exact = experiment.measure(setting), experiment.equation(replace(setting, alpha=(0.0, 2.0, 6.0)))
+    gap = found.mean("seed").squeeze("d") - exact.sel(alpha=[2.0, 6.0])
+    assert max(float(np.abs(gap[name]).max()) for name in "QR") < 0.02
+
+
+def test_a_tenth_of_asymmetry_costs_the_time_of_the_linearised_equations():
+    waits = [experiment.plateau_length(0.5, asymmetry) for asymmetry in (1e-3, 1e-4)]
+    rate = experiment.growth(0.5, experiment.saddle(0.5))
+    assert waits[1] - waits[0] == pytest.approx(np.log(10) / rate, rel=0.04)
+
+
+def test_a_plateau_that_does_not_end_gets_a_sentence():
+    with pytest.raises(ValueError, match="not below level = 0.005 by longest = 20"):
+        experiment.plateau_length(0.5, 1e-4, longest=20.0)
+
+
+def test_label_noise_leaves_what_the_closed_form_says():
+    assert experiment.final_risk(0.05, 0.1) / (0.05 * 0.01) == pytest.approx(1 / (np.pi * 3**0.5), rel=0.03)
+
+
+def test_the_plateau_is_just_below_the_best_linear_model():
+    best = single_index.linear_committee_risk(2)
+    nodes, weight = np.polynomial.hermite_e.hermegauss(80)
+    g, weight = erf(nodes / 2**0.5), weight / weight.sum()
+    assert best == pytest.approx(weight @ g**2 - (weight @ (g * nodes)) ** 2, rel=1e-6)
+    at = experiment.saddle(0.5)
+    assert 0.95 * best < experiment.committee(Setting()).risk(at) < best
