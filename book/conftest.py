@@ -4,10 +4,12 @@ Kernels inherit this process's environment: a missed key number raises, one thre
 empty, so that no lecture passes on numbers of yesterday. A kernel that falls silent is noticed and started once more.
 """
 
+import logging
 import os
 import shutil
 import tempfile
 import time
+from contextlib import suppress
 from queue import Empty
 
 import nbval.plugin
@@ -28,26 +30,25 @@ class Kernel(RunningKernel):
     """nbval's kernel; one that does not start or take up a cell within half a minute is started once more."""
 
     def __init__(self, kernel_name, cwd=None, startup_timeout=None):
-        self.ran, self.restarted = [], False
-        self.start = lambda: RunningKernel.__init__(self, kernel_name, cwd, ANSWER_SECONDS)
-        try:
-            self.start()
-        except RuntimeError as error:
-            self.again(error)
+        self.ran, self.starts_left = [], 2
+        self.begin = lambda: RunningKernel.__init__(self, kernel_name, cwd, ANSWER_SECONDS)
+        self.start("")
 
-    def again(self, reason):
-        """Start a second kernel and bring it to where the first one was; there is no third."""
-        if self.is_alive():
-            self.stop()
-        if self.restarted:
-            pytest.fail(f"The kernel, started twice, does not answer: {reason}.", pytrace=False)
-        self.restarted = True
-        try:
-            self.start()
-            for source in self.ran:
-                self.await_reply(self.take_up(source), timeout=120)
-        except (RuntimeError, Empty) as error:
-            self.again(error)
+    def start(self, reason):
+        """Start a kernel and bring it to where the one before it was; there is no third."""
+        while True:
+            if self.is_alive():
+                self.stop()
+            if not self.starts_left:
+                pytest.fail(f"The kernel, started twice, does not answer: {reason}.", pytrace=False)
+            self.starts_left -= 1
+            try:
+                self.begin()
+                for source in self.ran:
+                    self.await_reply(self.take_up(source), timeout=120)
+                return
+            except (RuntimeError, Empty) as error:
+                reason = str(error) or reason
 
     def take_up(self, source):
         """Send a cell; the kernel says at once that it takes it up, however long it then computes."""
@@ -59,13 +60,11 @@ class Kernel(RunningKernel):
 
     def execute_cell_input(self, cell_input, allow_stdin=None):
         while True:
-            try:
+            with suppress(Empty):
                 sent = self.take_up(cell_input)
-            except Empty:
-                self.again(f"no answer in {ANSWER_SECONDS} s")
-            else:
                 self.ran.append(cell_input)
                 return sent
+            self.start(f"no answer in {ANSWER_SECONDS} s")
 
     def await_reply(self, msg_id, timeout=None):
         """Wait as nbval does, but for no dead kernel."""
@@ -82,6 +81,7 @@ class Kernel(RunningKernel):
 
 def pytest_configure(config):
     nbval.plugin.RunningKernel = Kernel
+    logging.getLogger("nbval").setLevel(logging.CRITICAL)  # of a failed start we say one sentence, it a traceback
     os.environ.update(ENVIRONMENT)
     if not hasattr(config, "workerinput"):  # the workers of pytest-xdist inherit the folder of the process above them
         os.environ["FLBOOK_CACHE"] = tempfile.mkdtemp(prefix="flbook-")
