@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -151,3 +152,13 @@ def test_the_module_runs():
     done = subprocess.run([sys.executable, "-m", "flbook", "run", "relu_hetmap"], capture_output=True, text=True)
     assert done.returncode == 2 and done.stderr.startswith("flbook: no experiment is called 'relu_hetmap'")
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("command", ["list", "ledger"])
+def test_a_reader_that_has_gone_away_is_no_error_to_speak_of(command):
+    read, write = os.pipe()
+    os.close(read)  # as `head` does once it has its lines
+    module, root = [sys.executable, "-m", "flbook", command], Path(__file__).parents[1]
+    done = subprocess.run(module, cwd=root, stdout=write, stderr=subprocess.PIPE, text=True)
+    os.close(write)
+    assert done.stderr == "" and done.returncode == 1

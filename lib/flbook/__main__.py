@@ -18,7 +18,12 @@ def main(argv=None):
     """Run one command; returns the exit status."""
     arguments = _parser().parse_args(argv)
     try:
-        return arguments.act(arguments)
+        status = arguments.act(arguments)
+        sys.stdout.flush()  # here, where a reader that has gone away can still be noticed
+        return status
+    except BrokenPipeError:  # as in `list | head`; what is still to be written at exit goes nowhere
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except (ValueError, RuntimeError, OSError) as error:
         print(f"flbook: {error}", file=sys.stderr)
         return 1

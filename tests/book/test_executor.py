@@ -1,7 +1,11 @@
 """The executor: an unchanged lecture gives an unchanged file, and one whose number misses is not stored."""
 
+import importlib.util
 import json
 import os
+import signal
+import sys
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -42,6 +46,56 @@ cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
 names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "FLBOOK_STRICT", "FLBOOK_SEED", "MPLBACKEND")
 print(cores, *(os.environ.get(n) for n in names), os.listdir(os.environ["FLBOOK_CACHE"]), os.path.basename(os.getcwd()))
 """
+
+# A kernel that is bad at its first starts: `asleep` never answers, `dies` ends at once, and `deaf` takes up no cell.
+BAD = """
+import pathlib, sys, time
+import ipykernel.kernelbase
+from ipykernel import kernelapp
+
+how, times, log = sys.argv[1], int(sys.argv[2]), pathlib.Path(sys.argv[3])
+with log.open("a") as file:
+    file.write("start ")
+takes_up = ipykernel.kernelbase.Kernel.dispatch_shell
+
+async def deaf(self, message, *more, **and_more):
+    if b"execute_request" not in b"".join(map(bytes, message)):
+        await takes_up(self, message, *more, **and_more)
+
+if log.read_text().count("start") <= times:
+    if how == "asleep":
+        time.sleep(600)
+    if how == "dies":
+        sys.exit(1)
+    ipykernel.kernelbase.Kernel.dispatch_shell = deaf
+kernelapp.launch_new_instance(sys.argv[4:])
+"""
+
+
+@pytest.fixture
+def bad_kernel(tmp_path, monkeypatch):
+    """Make the kernel python3 a bad one at its first starts; returns a function that counts the starts."""
+    folder, log = tmp_path / "jupyter" / "kernels" / "python3", tmp_path / "starts"
+    folder.mkdir(parents=True)
+    (folder / "bad.py").write_text(BAD)
+
+    def install(how, times):
+        argv = [sys.executable, str(folder / "bad.py"), how, str(times), str(log), "-f", "{connection_file}"]
+        (folder / "kernel.json").write_text(json.dumps(dict(argv=argv, display_name="bad", language="python")))
+        monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "jupyter"))
+        return lambda: log.read_text().count("start")
+
+    return install
+
+
+@pytest.fixture
+def nbval_kernel():
+    """The module that changes nbval's kernels."""
+    where = Path(__file__).parents[1] / "book" / "conftest.py"
+    spec = importlib.util.spec_from_file_location("book_conftest", where)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 @pytest.fixture
@@ -131,6 +185,51 @@ def test_a_dead_kernel_is_named(book, capsys):
     assert executor.main(["run"]) == 1
     assert "cell 3 (import os; os._exit(1)): the kernel died" in capsys.readouterr().out
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("how, said", [("asleep", "in 2 s"), ("deaf", "in 2 s"), ("dies", "died before")])
+def test_a_silent_kernel_is_started_twice_and_named(how, said, book, bad_kernel, capsys, monkeypatch):
+    monkeypatch.setattr(executor, "ANSWER_SECONDS", 2)
+    path, starts = book("one/first", "x = 1"), bad_kernel(how, times=9)
+    before = path.read_bytes()
+    assert executor.main(["run"]) == 1
+    out, err = capsys.readouterr()
+    assert "one/first.ipynb: the kernel, started twice, does not answer: " in out and said in out
+    assert len(out.splitlines()) == 2 and not err and starts() == 2 and path.read_bytes() == before
+
+
+@pytest.mark.parametrize("how", ["deaf", "dies"])
+def test_a_kernel_that_answers_at_the_second_start_goes_through(how, book, bad_kernel, monkeypatch):
+    monkeypatch.setattr(executor, "ANSWER_SECONDS", 8)
+    path, starts = book("one/first", "print(6 * 7)"), bad_kernel(how, times=1)
+    assert executor.main(["run"]) == 0
+    assert joined(read(path)[1][0]["outputs"][0]) == "42\n" and starts() == 2
+
+
+def test_a_cell_may_compute_for_longer_than_a_kernel_may_be_silent(book, monkeypatch):
+    monkeypatch.setattr(executor, "ANSWER_SECONDS", 8)
+    book("one/first", "import time; time.sleep(9)")
+    assert executor.main(["run"]) == 0
+
+
+@pytest.mark.parametrize("how", ["asleep", "deaf", "dies"])
+def test_nbval_starts_a_silent_kernel_twice_and_names_it(how, bad_kernel, nbval_kernel, monkeypatch):
+    monkeypatch.setattr(nbval_kernel, "ANSWER_SECONDS", 2)
+    starts = bad_kernel(how, times=9)
+    with pytest.raises(pytest.fail.Exception, match="^The kernel, started twice, does not answer: .*[.]$"):
+        nbval_kernel.Kernel("python3").execute_cell_input("x = 1")
+    assert starts() == 2
+
+
+def test_nbval_goes_on_where_the_first_kernel_was(tmp_path, nbval_kernel, monkeypatch):
+    monkeypatch.setattr(nbval_kernel, "ANSWER_SECONDS", 8)
+    kernel = nbval_kernel.Kernel("python3", cwd=str(tmp_path))
+    kernel.await_reply(kernel.execute_cell_input("x = 42"), timeout=60)
+    os.kill(first := kernel.km.provisioner.pid, signal.SIGSTOP)  # lives, but takes up no cell
+    kernel.await_reply(kernel.execute_cell_input("assert x == 42; open('done', 'w').close()"), timeout=60)
+    assert kernel.km.provisioner.pid != first and (tmp_path / "done").exists()
+    with pytest.raises(pytest.fail.Exception, match="^The kernel died.$"):
+        kernel.await_reply(kernel.execute_cell_input("import os; os._exit(1)"), timeout=60)
 
 
 def test_a_file_that_is_no_notebook_is_named(book, capsys):

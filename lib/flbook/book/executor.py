@@ -8,18 +8,26 @@ fell.
 """
 
 import argparse
+import asyncio
 import json
+import math
 import os
 import re
 import sys
 import tempfile
+import time
 from contextlib import contextmanager
 from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+from nbclient.exceptions import CellExecutionComplete, CellExecutionError, CellTimeoutError, DeadKernelError
 
 from flbook.book import lectures, ledger, row, tidy
 from flbook.book.cost import cost
 
 CELL_SECONDS = 600
+ANSWER_SECONDS = 30  # within which a kernel starts, takes up a cell, and replies once the cell is done
 
 # The last cell of a run, never stored: what the kernel alone knows.
 _PROBE = """
@@ -43,15 +51,64 @@ class LectureError(RuntimeError):
     """A lecture that does not run through; says which notebook and cell, and why."""
 
 
+class Silence(RuntimeError):
+    """A kernel that does not start, or that runs and does not answer."""
+
+
+class _Client(NotebookClient):
+    """A client that knows by when its kernel has to give the next sign of life.
+
+    A kernel says at once that it takes up a cell, may then compute for long, and replies as soon as it is idle again.
+    """
+
+    due = math.inf
+
+    def expect(self, **_):
+        self.due = time.monotonic() + ANSWER_SECONDS
+
+    def rest(self, **_):
+        self.due = math.inf
+
+    def process_message(self, *message):
+        self.rest()  # it computes; nbclient looks every second whether the process lives
+        try:
+            return super().process_message(*message)
+        except CellExecutionComplete:
+            self.expect()
+            raise
+
+    async def watched(self, **how):
+        """Start the kernel and execute the notebook, and stop at the first silence."""
+        self.create_kernel_manager()
+        try:
+            await self.async_start_new_kernel(**how)
+            await self.async_start_new_kernel_client()
+        except RuntimeError as error:
+            raise Silence(str(error)) from None
+        work = asyncio.ensure_future(self.async_execute())
+        while not (await asyncio.wait([work], timeout=1))[0]:
+            if time.monotonic() > self.due:
+                work.cancel()  # which also ends the kernel
+                await asyncio.gather(work, return_exceptions=True)
+                raise Silence(f"no answer in {ANSWER_SECONDS} s")
+        return work.result()
+
+
 def execute(path, *, seed="", allow_errors=False):
-    """Execute a notebook's cells in a fresh kernel.
+    """Execute a notebook's cells in a fresh kernel, or in a second one where the first falls silent.
 
     Returns the executed notebook (nothing is written) and what the kernel says of itself, its processor seconds too.
     """
-    import nbformat
-    from nbclient import NotebookClient
-    from nbclient.exceptions import CellControlSignal, CellExecutionError, DeadKernelError
+    for last in (False, True):
+        try:
+            return _execute(path, seed, allow_errors)
+        except Silence as error:
+            if last:
+                where = f"{path.parent.name}/{path.name}"
+                raise LectureError(f"{where}: the kernel, started twice, does not answer: {error}.") from None
 
+
+def _execute(path, seed, allow_errors):
     try:
         nb = nbformat.read(path, as_version=4)
     except ValueError:
@@ -59,10 +116,13 @@ def execute(path, *, seed="", allow_errors=False):
     nb.cells.append(nbformat.v4.new_code_cell(_PROBE))
     at = [0]
     with tempfile.TemporaryDirectory(prefix="flbook-") as cache, one_core():
-        client = NotebookClient(
+        client = _Client(
             nb,
             kernel_name="python3",
+            startup_timeout=ANSWER_SECONDS,
             timeout=CELL_SECONDS,
+            iopub_timeout=ANSWER_SECONDS,  # after the reply: without its outputs a cell is not executed
+            raise_on_iopub_timeout=True,
             allow_errors=allow_errors,
             record_timing=False,
             coalesce_streams=True,
@@ -70,13 +130,18 @@ def execute(path, *, seed="", allow_errors=False):
             resources={"metadata": {"path": str(path.parent)}},
             on_cell_start=lambda cell, cell_index: at.__setitem__(0, cell_index),
         )
+        client.on_notebook_start = client.on_cell_execute = client.expect
+        client.on_cell_executed = client.rest
         try:
-            client.execute(env=environment(cache, seed))
+            asyncio.run(client.watched(env=environment(cache, seed)))
         except CellExecutionError as error:
             raise LectureError(f"{_where(path, nb, at[0])}: {error.ename}: {_plain(error.evalue)}") from None
-        except (CellControlSignal, DeadKernelError) as error:
-            reason = "the kernel died" if isinstance(error, DeadKernelError) else f"no answer in {CELL_SECONDS} s"
-            raise LectureError(f"{_where(path, nb, at[0])}: {reason}.") from None
+        except DeadKernelError:
+            raise LectureError(f"{_where(path, nb, at[0])}: the kernel died.") from None
+        except CellTimeoutError as error:
+            if "IOPub" in str(error):
+                raise Silence(f"no outputs in {ANSWER_SECONDS} s") from None
+            raise LectureError(f"{_where(path, nb, at[0])}: not done in {CELL_SECONDS} s.") from None
     probe = nb.cells.pop()
     return nb, json.loads(probe.outputs[-1].text)
 
@@ -105,8 +170,6 @@ def one_core():
 
 def run(path):
     """Execute one lecture and store it if it changed; says in one line what happened."""
-    import nbformat
-
     nb, probe = execute(path)
     warnings = tidy.warnings(nb)
     try:
