@@ -38,8 +38,8 @@ class TwoLayer(nn.Module):
         r"""Draw the neurons.
 
         scale: c, a number, or a tensor that broadcasts with the seeds to the ensemble.
-        start: "paired": neurons i and i + N/2 start equal with opposite signs, so the output starts at 0 up to rounding,
-            because a processor may sum the inner products of equal neurons in different orders: read no sign off it;
+        start: "paired": neurons i and i + N/2 start equal with opposite signs, so the output starts at 0 up to rounding
+            (a processor may sum what equal neurons see in different orders, so its sign means nothing);
             "centred": all neurons are independent and the output at the start is subtracted; "plain": it is not.
         seed: one seed is one network; a tuple of seeds is an ensemble axis, the last one.
         """
