@@ -58,9 +58,9 @@ lab: $(DEV)  ## open the lectures in JupyterLab
 seeds: $(DEV)  ## run lectures with fresh seeds and print the claims that fall [SEEDS="1 2 3"]
 	@$(EMPTY_CACHE); .venv/bin/python -m flbook.book.executor seeds "$(SEEDS)" $(LECTURES)
 
-paper: $(DEV)  ## run every experiment at the papers' scale into lib/flbook/results (minutes to hours)
+paper: $(DEV)  ## run every experiment at the papers' scale, and store the results (minutes to hours)
 	@set -e; for name in $$(.venv/bin/python -m flbook list --scale paper | awk '{print $$1}'); do \
-		.venv/bin/python -m flbook run $$name --scale paper --out lib/flbook/results/$${name##*/}.nc; \
+		.venv/bin/python -m flbook run $$name --scale paper --store; \
 	done
 
 bench: $(DEV)  ## measure speed against plain PyTorch
