@@ -72,8 +72,12 @@ floor: $(FLOOR)  ## import everything and run a lecture on the oldest packages a
 	[importlib.import_module(name) for name in names]; print(len(names), 'modules import')"
 	@.venv-floor/bin/python $(NBVAL) $(or $(LECTURES:%=book/%.ipynb),book/signal_noise/decomposition.ipynb)
 
-lint: $(DEV)  ## check style with ruff
+lint: $(DEV)  ## check style, and that nothing lies about unused
 	@.venv/bin/ruff check .
+	@pages=$$(mktemp -d); trap 'rm -rf "$$pages"' EXIT; \
+	.venv/bin/jupyter nbconvert --log-level ERROR --to script --output-dir "$$pages" book/*/*.ipynb; \
+	sed -i 's/^\( *\)%pip.*/\1pass/; s/^get_ipython.*//' "$$pages"/*.py; \
+	! .venv/bin/vulture lib bench book/conftest.py book/_ext "$$pages" | grep -v "^$$pages"  # a page may define to show
 
 clean:  ## delete what was built, but not the environments
 	@rm -rf _build build book/ledger.md .ruff_cache .pytest_cache
