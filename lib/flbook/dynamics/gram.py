@@ -183,6 +183,10 @@ class GramTraining(OwnSamples):
         noise = self.slope(z["noise"], "noise") * pull[..., None, :]
         grad = {"mu": self.a * (plus - minus), "xi": self.a[:, None] * noise}
         grad |= {"b": self.a * (plus + minus + noise.sum(-1))} if self.bias else {}
+        return self.with_start(grad, params)
+
+    def with_start(self, grad: Params, params: Params) -> Params:
+        """A gradient with the part that the multiplier of the initial weights has in it, where there is one: none."""
         return grad | ({"start": torch.zeros_like(params["start"])} if "start" in params else {})
 
     def norm(self, direction: Params) -> Float[Tensor, "*E"]:

@@ -35,6 +35,7 @@ class Training(Problem):
             raise ValueError(f"x holds {x.shape[lead]} samples, shape {tuple(x.shape)}, but observed labels have shape "
                              f"{tuple(observed.shape)}")
         like = next(model.parameters())
+        self.places, self.total = None, observed.shape[-1]  # of all samples: which are here, and how many there are
         self.model, self.x, self.observed, self.loss = model, x.to(like), observed.to(like), loss
         one = self.predict(self.start(), self.x[(0,) * lead])  # the outputs on one member's data
         self.ensemble = loss(one, self.observed[(0,) * (observed.ndim - 1)]).shape[:-1]
@@ -71,7 +72,12 @@ class Training(Problem):
         part = copy.copy(self)
         part.x = self.x.index_select(self.x.ndim - 1 - getattr(self.model, "sample_axes", 2), places)
         part.observed = self.observed.index_select(-1, places)
+        part.places, part.total = places if self.places is None else self.places[places], self.total
         return part
+
+    def numbering(self) -> tuple[int, Tensor | slice]:
+        """How many samples there are, and which of them this problem has."""
+        return self.total, slice(None) if self.places is None else self.places
 
     def lazy(self) -> "LazyTraining":
         """The network's first-order expansion about its initial weights."""

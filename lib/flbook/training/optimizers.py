@@ -17,9 +17,9 @@ import torch
 from torch import Tensor
 
 from flbook import rng
-from flbook.domains import Checked, Fraction, Natural, NonNegative, Positive, Probability
+from flbook.domains import Checked, Count, Fraction, Natural, NonNegative, Positive, Probability
 from flbook.shapes import per_member
-from flbook.training.problem import Params, Problem
+from flbook.training.problem import Around, Params, Problem
 
 Scalar = float | Tensor
 
@@ -100,6 +100,10 @@ class BoundedDescent(_Plain):
     lr: Positive | Tensor
     share: Positive | Tensor = 0.3
 
+    def rate(self, state: Any) -> Scalar:
+        """Not known before the step."""
+        raise ValueError("BoundedDescent finds its step size in the step, so weights decay with it as coupled=True only")
+
     def step(self, problem: Problem, params: Params, state: Any) -> tuple[Params, Any]:
         """One step; it asks the problem for its loss too."""
         grad = problem.gradient(params)
@@ -156,7 +160,8 @@ class LabelNoise(_Plain):
 
     def step(self, problem: Problem, params: Params, state: int) -> tuple[Params, int]:
         """One step."""
-        unit = self._unit(problem.ensemble, problem.observed.shape[-1], state).to(problem.observed)
+        n, places = problem.numbering()
+        unit = self._unit(problem.ensemble, n, state).to(problem.observed)[..., places]
         sign = 1 - 2 * (unit < per_member(self.flip_prob, unit)).to(unit)
         return _moved(params, self.lr, problem.gradient(params, observed=sign * problem.observed)), state + 1
 
@@ -219,9 +224,9 @@ class Adam(_Plain):
 
     linear: ClassVar[bool] = False
     lr: Positive | Tensor
-    betas: tuple[Fraction, Fraction] = (0.9, 0.999)
-    epsilon: NonNegative = 1e-8
-    horizon: int | None = None
+    betas: tuple[Fraction | Tensor, Fraction | Tensor] = (0.9, 0.999)
+    epsilon: NonNegative | Tensor = 1e-8
+    horizon: Count | None = None
 
     def start(self, params: Params) -> tuple[int, Params, Params]:
         """No step taken, both averages zero."""
@@ -236,12 +241,13 @@ class Adam(_Plain):
         """One step."""
         (taken, first, second), (one, two), grad = state, self.betas, problem.gradient(params)
         lr, taken = self.rate(state), taken + 1
-        first = {name: one * m + (1 - one) * grad[name] for name, m in first.items()}
-        second = {name: two * v + (1 - two) * grad[name].square() for name, v in second.items()}
+        first = {name: per_member(one, m) * m + per_member(1 - one, m) * grad[name] for name, m in first.items()}
+        second = {name: per_member(two, v) * v + per_member(1 - two, v) * grad[name].square()
+                  for name, v in second.items()}
         moved = {}
         for name, p in params.items():
-            scale = (second[name] / (1 - two**taken)).sqrt() + self.epsilon
-            moved[name] = p - per_member(lr, p) * first[name] / (1 - one**taken) / scale
+            scale = (second[name] / per_member(1 - two**taken, p)).sqrt() + per_member(self.epsilon, p)
+            moved[name] = p - per_member(lr, p) * first[name] / per_member(1 - one**taken, p) / scale
         return moved, (taken, first, second)
 
 
@@ -255,7 +261,7 @@ class RMSProp(_Plain):
     linear: ClassVar[bool] = False
     lr: Positive | Tensor
     alpha: Fraction | Tensor = 0.99
-    epsilon: NonNegative = 1e-8
+    epsilon: NonNegative | Tensor = 1e-8
 
     def start(self, params: Params) -> Params:
         """The average of squares, zero at first."""
@@ -265,7 +271,7 @@ class RMSProp(_Plain):
         """One step."""
         grad = problem.gradient(params)
         state = {name: v + per_member(1 - self.alpha, v) * (grad[name].square() - v) for name, v in state.items()}
-        scaled = {name: g / (state[name].sqrt() + self.epsilon) for name, g in grad.items()}
+        scaled = {name: g / (state[name].sqrt() + per_member(self.epsilon, g)) for name, g in grad.items()}
         return _moved(params, self.lr, scaled), state
 
 
@@ -294,6 +300,10 @@ class WeightDecay(_Plain):
         """What the rule remembers."""
         return self.rule.start(params)
 
+    def rate(self, state: Any) -> Scalar:
+        """The step size of the rule."""
+        return self.rule.rate(state)
+
     def step(self, problem: Problem, params: Params, state: Any) -> tuple[Params, Any]:
         """One step."""
         if self.coupled:
@@ -303,21 +313,21 @@ class WeightDecay(_Plain):
         return {name: moved[name] - per_member(shrink, p) * p for name, p in params.items()}, state
 
 
-@dataclass(frozen=True)
-class _Penalised:
-    r"""A problem whose loss has :math:`\frac\lambda2\|w\|^2` added; only its gradient is asked for."""
+@dataclass
+class _Penalised(Around):
+    r"""A problem whose loss has :math:`\frac\lambda2\|w\|^2` added."""
 
     problem: Problem
     decay: Scalar
+
+    def train_loss(self, params: Params, **change: Tensor) -> Tensor:
+        """The sum."""
+        return self.problem.train_loss(params, **change) + self.decay / 2 * self.problem.norm(params) ** 2
 
     def gradient(self, params: Params, **change: Tensor) -> Params:
         """The gradient of the sum."""
         grad = self.problem.gradient(params, **change)
         return {name: grad[name] + per_member(self.decay, p) * p for name, p in params.items()}
-
-    def __getattr__(self, name: str) -> Any:
-        """Everything else is the problem's."""
-        return getattr(self.problem, name)
 
 
 gradient_descent = GradientDescent
