@@ -1,4 +1,4 @@
-"""What the tests run under: one thread, no display, an empty cache, no seed and no strictness from outside."""
+"""What the tests run under: one thread (or what is set outside), no display, an empty cache, no seed, no strictness."""
 
 import os
 import shutil
@@ -9,7 +9,8 @@ import pytest
 
 
 def pytest_configure(config):
-    os.environ.update({"OMP_NUM_THREADS": "1", "MPLBACKEND": "agg"})
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # `make kernels` asks for two: sums in another order
+    os.environ["MPLBACKEND"] = "agg"
     for name in ("FLBOOK_STRICT", "FLBOOK_SEED"):
         os.environ.pop(name, None)
     if not hasattr(config, "workerinput"):  # the workers of pytest-xdist inherit the folder of the process above them
@@ -34,3 +35,13 @@ def no_figure_stays_open():
     yield
     if "matplotlib.pyplot" in sys.modules:
         sys.modules["matplotlib.pyplot"].close("all")
+
+
+@pytest.fixture
+def without_type_checks():
+    """As a user calls the library: annotations are checked under pytest only, and would speak first."""
+    from jaxtyping import config
+
+    config.update("jaxtyping_disable", True)
+    yield
+    config.update("jaxtyping_disable", False)

@@ -22,6 +22,7 @@ import types
 import typing
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from functools import cache
 from numbers import Integral, Real
 from typing import Annotated, Any, Literal
 
@@ -70,11 +71,16 @@ class Checked:
 
 def check(instance: Any) -> None:
     """Refuse a dataclass one of whose fields is outside its domain."""
-    hints = typing.get_type_hints(type(instance), include_extras=True)
+    hints = _hints(type(instance))
     for field in fields(instance):
         value, hint = getattr(instance, field.name), hints[field.name]
         if not admits(hint, value):
             raise ValueError(f"{field.name} must be {describe(hint)}; got {_shown(value)}")
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    return typing.get_type_hints(kind, include_extras=True)
 
 
 def admits(hint: Any, value: Any) -> bool:

@@ -8,6 +8,8 @@ same data from the same draw, to be trained by the same rule:
     frozen   first layer fixed, only the output weights train: random features
 """
 
+from typing import Literal
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -15,6 +17,14 @@ from torch import Tensor, nn
 from flbook.models.cnn import TwoLayerCNN
 from flbook.shapes import signs
 from flbook.training.problem import Problem
+
+RIVALS = ("linear", "lazy", "frozen")
+Rival = Literal["network", "linear", "lazy", "frozen"]
+
+
+def rival(problem: Problem, name: str) -> Problem:
+    """The rival of this name; "network" is the problem itself. Raises ValueError if the problem has no such rival."""
+    return problem if name == "network" else getattr(problem, name)()
 
 
 def linear(problem: Problem) -> Problem:

@@ -83,7 +83,8 @@ def test_dead_features_stay_dead():
     particles, population = problem()
     particles = particles._replace(a=particles.a * torch.tensor([1.0, 1.0, 0.0]))
     after, losses = descend(particles, population, 0.05, 50)
-    assert (after.a[..., 2] == 0).all() and (losses >= 1 / 6 - 1e-12).all() and (losses[:, -1] < losses[:, 0]).all()
+    assert after.a[..., 2].abs().max() < 1e-12
+    assert (losses >= 1 / 6 - 1e-12).all() and (losses[:, -1] < losses[:, 0]).all()
 
 
 def test_an_ensemble_is_a_loop():

@@ -107,7 +107,8 @@ def test_it_is_the_gram_matrix_of_vectors_that_exist():
             torch.cat([gram.mu_xi[..., None], gram.xi_xi, gram.w_xi.mT], -1),
             torch.cat([gram.w_mu[..., None], gram.w_xi, gram.w_w], -1)]
     whole = torch.cat(rows, -2)
-    assert torch.equal(whole, whole.mT) and (torch.linalg.eigvalsh(whole) > 0).all()
+    torch.testing.assert_close(whole, whole.mT)
+    assert (torch.linalg.eigvalsh(whole) > 0).all()
 
 
 def test_bartlett_by_hand():

@@ -25,7 +25,9 @@ def test_output_by_hand():
 def test_starts():
     x = Teacher(n=50, d=3).draw(0).x
     paired, centred, plain = (TwoLayer(3, 40, start=start, seed=1) for start in ("paired", "centred", "plain"))
-    assert (paired(x) == 0).all() and (centred(x) == 0).all() and (plain(x).abs() > 0.1).any()
+    for zero in (paired(x), centred(x)):  # up to rounding: a matrix product may sum equal columns in another order
+        assert zero.abs().max() < 1e-13
+    assert (plain(x).abs() > 0.1).any()
     assert (paired.w[:20] == paired.w[20:]).all() and (centred.w[:20] != centred.w[20:]).all()
     torch.testing.assert_close(centred.w, plain.w)
     assert TwoLayer(10, 4000, seed=2).w.square().sum(-1).mean().item() == pytest.approx(1, rel=0.05)

@@ -38,7 +38,8 @@ class TwoLayer(nn.Module):
         r"""Draw the neurons.
 
         scale: c, a number, or a tensor that broadcasts with the seeds to the ensemble.
-        start: "paired": neurons i and i + N/2 start equal with opposite signs, so the output starts at exactly 0;
+        start: "paired": neurons i and i + N/2 start equal with opposite signs, so the output starts at 0 up to rounding
+            (a processor may sum what equal neurons see in different orders, so its sign means nothing);
             "centred": all neurons are independent and the output at the start is subtracted; "plain": it is not.
         seed: one seed is one network; a tuple of seeds is an ensemble axis, the last one.
         """
@@ -80,7 +81,7 @@ class TwoLayer(nn.Module):
     def combine(self, active: Float[Tensor, "*E n k"]) -> Float[Tensor, "*E n"]:
         """The signed sum of what the neurons answer, times c."""
         plus, minus = active.chunk(2, -1)
-        return self.scale[..., None] * (plus - minus).sum(-1)  # pairs first, so that equal ones leave an exact 0
+        return self.scale[..., None] * (plus - minus).sum(-1)  # pairs first: equal ones cancel to rounding
 
     def at_start(self, x: Float[Tensor, "*#E n d"]) -> Float[Tensor, "*E n"]:
         """What a centred network subtracts."""

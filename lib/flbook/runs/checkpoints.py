@@ -14,7 +14,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_bytes
 from torch import Tensor
 
-from flbook.runs import results
+from flbook.runs import files, results
 
 
 def save(path: str | os.PathLike, tensors: Mapping[str, Tensor], setting: object,
@@ -24,16 +24,9 @@ def save(path: str | os.PathLike, tensors: Mapping[str, Tensor], setting: object
     setting: a dataclass, a mapping, or both nested; what is no number or text is kept by name. dtype: what floating
     numbers are stored as, float16 to halve the file; as they are if None.
     """
-    path = Path(path)
     kept = {name: tensor.detach().to("cpu", dtype if tensor.is_floating_point() else None).contiguous()
             for name, tensor in tensors.items()}
-    content = to_bytes(kept, metadata={"setting": json.dumps(plain(setting), sort_keys=True)})
-    partial = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        partial.write_bytes(content)
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
+    files.write(path, to_bytes(kept, metadata={"setting": json.dumps(plain(setting), sort_keys=True)}))
 
 
 def load(path: str | os.PathLike, setting: object = None, device: str | torch.device = "cpu",

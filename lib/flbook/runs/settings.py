@@ -1,5 +1,19 @@
 """Settings: what an experiment is run at, as one frozen dataclass whose tuples are the axes of its sweep.
 
+An experiment is a `Grid` and a function that measures it:
+
+>>> from flbook.domains import Count, Natural, Positive
+>>> @dataclasses.dataclass(frozen=True)
+... class Setting(Grid):
+...     n: tuple[Count, ...] = axis((20, 40), "samples n")
+...     seed: tuple[Natural, ...] = axis(range(3), "seed")
+...     lr: Positive = 0.1  # step size
+>>> axes(Setting())
+{'n': (20, 40), 'seed': (0, 1, 2)}
+>>> Setting(n=20)
+Traceback (most recent call last):
+ValueError: n must be a tuple of at least one value, each a whole number of at least 1; got 20
+
 A setting is written as canonical JSON, from which caches and stored results take their names, so two runs of the same
 setting find each other and a changed one never passes for the old.
 """
@@ -15,10 +29,52 @@ from collections.abc import Iterable
 from numbers import Integral, Real
 from pathlib import Path
 from types import ModuleType
+from typing import Any
+
+from flbook.domains import Checked
 
 LECTURES = Path(__file__).parent.parent / "lectures"
-PRESETS = ("book", "paper")
+PRESETS = ("tiny", "book", "paper")
 _WIDEST = 2**31  # a netCDF file (version 3) holds integers of 32 bits
+
+
+def axis(values: Iterable, label: str, units: str = "1") -> Any:
+    """A field of a `Grid` that is an axis of the sweep: its default values, and what figures call it."""
+    return dataclasses.field(default=tuple(values), metadata={"long_name": label, "units": units})
+
+
+class Grid(Checked):
+    """A setting: a frozen dataclass of plain numbers and strings, each in the domain of its annotation.
+
+    Its tuples are the axes of the sweep, made by `axis`. A subclass may refuse cells that the model does not have in
+    `check`, so that no cell is computed before the last is known to exist. Raises ValueError, in one sentence.
+    """
+
+    def __post_init__(self):
+        super().__post_init__()
+        axes(self)
+        self.check()
+
+    def check(self) -> None:
+        """Refuse what no single field can refuse."""
+
+    def thinned(self, **changed: Any) -> "Grid":
+        """The same setting with some fields changed, such as fewer values of an axis."""
+        unknown = [name for name in changed if name not in self.__dataclass_fields__]
+        if unknown:
+            known = ", ".join(self.__dataclass_fields__)
+            raise ValueError(f"the setting has no field {unknown[0]!r}; its fields are {known}")
+        return dataclasses.replace(self, **changed)
+
+    def coordinates(self, *names: str) -> dict[str, tuple]:
+        """The axes of a Dataset, or some of them, with their values, labels and units."""
+        return {name: (name, list(getattr(self, name)), dict(self.__dataclass_fields__[name].metadata))
+                for name in names or axes(self)}
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many values each axis has, in order."""
+        return tuple(map(len, axes(self).values()))
 
 
 def lattice(low: float, high: float, steps: int) -> tuple[float, ...]:

@@ -15,19 +15,51 @@ import os
 import subprocess
 import sys
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import BrokenExecutor
-from functools import lru_cache
-from math import prod
+from functools import lru_cache, wraps
 from pathlib import Path
+from typing import Any
 
 import xarray as xr
 from tqdm import tqdm
 
 from flbook.runs import chunks, settings
-from flbook.runs.chunks import Chunk, fresh_seed, read, source_digest, work
+from flbook.runs.chunks import Chunk, fresh_seed, read, work
 
 _PACKAGE = Path(__file__).parent.parent
+
+
+def sweeps(measure: Callable, chunk: Mapping[str, int] | None = None) -> Callable[..., xr.Dataset]:
+    """The ``run`` of an experiment: ``run(setting, device="cpu", **how)``, the sweep of `measure` over all axes.
+
+    Parameters
+    ----------
+    measure
+        Function at the top level of the experiment, see `sweep`.
+    chunk
+        How many values of an axis a chunk may take, unless a call says otherwise.
+    """
+    def run(setting: object, device: object = "cpu", **how: Any) -> xr.Dataset:
+        """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
+        return sweep(measure, setting, device=device, **({"chunk": chunk} | how))
+
+    run.__module__ = measure.__module__
+    return run
+
+
+def cached(function: Callable) -> Callable[..., xr.Dataset]:
+    """Decorator for what else an experiment computes from its setting: kept in the cache as one chunk.
+
+    The function takes (setting, device) and returns a Dataset whose variables carry ``long_name`` and ``units``; where
+    an axis of the setting is a dimension it is labelled as in a sweep.
+    """
+    @wraps(function)
+    def run(setting: object, device: object = "cpu") -> xr.Dataset:
+        return sweep(run, setting, device=device, progress=False)
+
+    run.uncached = function
+    return run
 
 
 def sweep(
@@ -35,37 +67,49 @@ def sweep(
     setting: object,
     *,
     device: object = "cpu",
-    split: Sequence[str] | None = None,
-    cell_bytes: float = 0,
-    memory: float = 2**30,
+    chunk: Mapping[str, int] | None = None,
     executor: object = None,
     progress: bool | None = None,
     cache: str | os.PathLike | None = None,
 ) -> xr.Dataset:
     """Measure a setting over all of its axes.
 
-    Args:
-        measure: function at the top level of a module, ``measure(setting, device) -> Dataset``; every axis of the
-            setting is a dimension of what it returns, and every variable carries ``long_name`` and ``units``. A cell's
-            value must depend on the cell alone, not on the grid around it.
-        setting: frozen dataclass; its tuples are the axes.
-        device: handed to `measure`; checked before any work unless an `executor` does the work elsewhere.
-        split: the axes that may be cut into chunks, cut in this order; all of them if None.
-        cell_bytes: what one cell (a point of the product of all axes) takes while it is measured; 0 means one chunk.
-        memory: bytes that one chunk may take; a smaller number means more chunks, for more workers.
-        executor: anything with ``submit`` that returns something with ``result``: a process pool, Dask
-            (``Client.get_executor()``), submitit. Its workers need the cache folder on a file system that they share.
-        progress: bar on stderr; None shows it on a terminal only.
-        cache: folder of the chunk files; else ``$FLBOOK_CACHE``, else ``~/.cache/flbook``.
+    Parameters
+    ----------
+    measure
+        Function at the top level of a module, ``measure(setting, device) -> Dataset``; every axis of the setting is a
+        dimension of what it returns, and every variable carries ``long_name`` and ``units``. A cell's value must depend
+        on the cell alone, not on the grid around it.
+    setting
+        Frozen dataclass; its tuples are the axes.
+    device
+        Handed to `measure`; checked before any work unless an `executor` does the work elsewhere.
+    chunk
+        How many values of an axis a chunk may take, such as ``{"seed": 8}``; the whole axis where it is not named.
+    executor
+        Anything with ``submit`` that returns something with ``result``: a process pool, Dask
+        (``Client.get_executor()``), submitit. Its workers need the cache folder on a file system that they share.
+    progress
+        Bar on stderr; None shows it on a terminal only.
+    cache
+        Folder of the chunk files; else ``$FLBOOK_CACHE``, else ``~/.cache/flbook``.
 
-    Returns the Dataset with the axis values as coordinates and, as attributes, the experiment, its version, the
-    setting, its scale, source digest, commit, device, seconds (the sum over chunks) and ``FLBOOK_SEED``.
+    Returns
+    -------
+    xarray.Dataset
+        The axis values are coordinates. Attributes: the experiment, its version, the setting, its scale, source digest,
+        commit, device, seconds (the sum over chunks) and ``FLBOOK_SEED``.
 
-    Raises ValueError for a bad setting or argument before any work starts, RuntimeError when a worker was killed.
+    Raises
+    ------
+    ValueError
+        For a bad setting or argument, before any work starts.
+    RuntimeError
+        When a worker was killed; calling again resumes.
     """
     axes = settings.axes(setting)
     about = _about(measure, setting, device)
-    pieces = cut({name: len(values) for name, values in axes.items()}, split, cell_bytes, memory)
+    pieces = cut({name: len(values) for name, values in axes.items()}, chunk or {})
     _check_place(device, executor)
     folder = _folder(cache)
     every = [_chunk(measure, part, about, str(device), folder) for part in _parts(setting, axes, pieces)]
@@ -84,29 +128,14 @@ def sweep(
     return whole.assign_attrs(about, seconds=round(float(seconds), 3))
 
 
-def cut(
-    sizes: Mapping[str, int], split: Sequence[str] | None, cell_bytes: float, memory: float
-) -> dict[str, list[tuple[int, int]]]:
-    """Where to cut each axis: ``(start, stop)`` pairs, as few as `memory` allows, axes cut in the order of `split`."""
-    split = tuple(sizes) if split is None else (split,) if isinstance(split, str) else tuple(split)
-    unknown = [name for name in split if name not in sizes]
-    if unknown:
-        raise ValueError(f"split names {unknown[0]!r}, which is no axis of the setting; these are: {', '.join(sizes)}")
-    if not (cell_bytes >= 0 and memory > 0):
-        raise ValueError(f"cell_bytes must be >= 0 and memory > 0, not {cell_bytes} and {memory}")
-    cells = prod(sizes.values())
-    allowed = min(cells, int(memory // cell_bytes)) if cell_bytes else cells
-    counts = dict.fromkeys(sizes, 1)
-    for name in split:
-        rest = cells // sizes[name]
-        width = min(sizes[name], max(1, allowed // rest))
-        counts[name] = -(-sizes[name] // width)
-        cells = rest * -(-sizes[name] // counts[name])
-    if cells > allowed:
-        raise ValueError(
-            f"memory = {memory:.4g} bytes is too little: the smallest chunk that split = {split} allows has "
-            f"{cells} cell(s) of cell_bytes = {cell_bytes:.4g}"
-        )
+def cut(sizes: Mapping[str, int], chunk: Mapping[str, int]) -> dict[str, list[tuple[int, int]]]:
+    """Where to cut each axis: ``(start, stop)`` pairs of about equal width, none wider than `chunk` allows."""
+    for name, width in chunk.items():
+        if name not in sizes:
+            raise ValueError(f"chunk names {name!r}, which is no axis of the setting; these are: {', '.join(sizes)}")
+        if isinstance(width, bool) or not isinstance(width, int) or width < 1:
+            raise ValueError(f"chunk must give {name!r} a whole number of values, at least 1; got {width!r}")
+    counts = {name: -(-size // chunk.get(name, size)) for name, size in sizes.items()}
     ends = {name: [size * k // counts[name] for k in range(counts[name] + 1)] for name, size in sizes.items()}
     return {name: list(itertools.pairwise(end)) for name, end in ends.items()}
 
@@ -121,7 +150,7 @@ def _about(measure: Callable, setting: object, device: object) -> dict[str, obje
         "version": getattr(module, "VERSION", 0),
         "setting": settings.to_json(setting),
         "scale": settings.scale_of(setting),
-        "source": chunks.SOURCE,
+        "source": chunks.source_of(measure),
         "commit": _commit(),
         "device": str(device).partition(":")[0],
         "fresh_seed": fresh_seed(),
@@ -164,7 +193,7 @@ def training_file(*about: object) -> Path:
 
     In the cache, named like a chunk by all that may change it: `about`, ``FLBOOK_SEED`` and the source of flbook.
     """
-    return _folder(None) / f"training-{settings.digest(source_digest(), fresh_seed(), *about)}.safetensors"
+    return _folder(None) / f"training-{settings.digest(chunks.source_digest(), fresh_seed(), *about)}.safetensors"
 
 
 def _source_file(measure: Callable) -> Path | None:
@@ -184,7 +213,8 @@ def _chunk(measure: Callable, part: object, about: dict, device: str, folder: Pa
     what = (measure.__module__, measure.__qualname__, about["version"], type(part).__qualname__, own)
     where = (about["device"], about["fresh_seed"], about["source"])
     name = f"{measure.__module__.rpartition('.')[2]}-{settings.digest(*what, settings.to_json(part), *where)}.nc"
-    return Chunk(measure, part, device, folder / name, about["source"], about["fresh_seed"])
+    every_axis = not hasattr(measure, "uncached")
+    return Chunk(measure, part, device, folder / name, about["source"], about["fresh_seed"], every_axis)
 
 
 def _handed_out(executor: object, todo: list[Chunk]) -> Iterator:

@@ -38,7 +38,8 @@ def test_least_squares_has_its_closed_form_on_every_law(shift, n, risk):
 def test_what_each_change_does():
     plain = LinearPrompts(3, D).draw(5, 0)
     _, same = draw("as in training", batch=5)
-    assert torch.equal(same.context.x, plain.context.x) and torch.equal(same.target, plain.target)
+    assert torch.equal(same.context.x, plain.context.x)
+    torch.testing.assert_close(same.target, plain.target)
     _, seen = draw("query seen before", batch=5)
     assert ((seen.query == seen.context.x).all(-1).sum(-1) == 1).all()
     _, away = draw("orthogonal query", batch=5)
@@ -48,7 +49,8 @@ def test_what_each_change_does():
     _, half = draw("half the directions", batch=5)
     assert (torch.linalg.matrix_rank(half.context.x) == 2).all()
     _, noisy = draw("noisy labels", batch=5)
-    assert torch.equal(noisy.target, plain.target) and not torch.isclose(noisy.context.y, plain.context.y).any()
+    torch.testing.assert_close(noisy.target, plain.target)
+    assert not torch.isclose(noisy.context.y, plain.context.y).any()
 
 
 def test_an_ensemble_is_a_loop():

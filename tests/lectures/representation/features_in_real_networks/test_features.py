@@ -112,7 +112,16 @@ def test_a_probe_is_ridge_regression():
     torch.testing.assert_close(w[0], torch.tensor(plain.coef_))
     right = torch.tensor(plain.predict(h[0].numpy()) > 0) == (z[0] > 0)
     torch.testing.assert_close(features.probed((w, threshold), h, z)[0], right.double().mean())
-    assert features.probed(features.probe(features.eraser(h, z)(h), z), features.eraser(h, z)(h), z) <= 0.5 + 1e-12
+
+
+def test_an_erased_concept_leaves_a_probe_that_says_the_mean():
+    h, z = concept()
+    left = features.eraser(h, z)(h)
+    said = [torch.einsum("...nk,...k->...n", x, w) - threshold[:, None]
+            for x in (h, left) for w, threshold in [features.probe(x, z)]]
+    # the mean of z is 0 here, and the sign of what is left is rounding
+    assert said[1].abs().max() < 1e-9 and said[0].abs().max() > 0.1
+    assert features.probed(features.probe(left, z), left, z) == 0.5 < features.probed(features.probe(h, z), h, z)
 
 
 def test_the_scaled_problem_by_hand():

@@ -103,6 +103,7 @@ def test_stored_cells_come_out_again(gate, d, alpha, seed):
     ({"statistic": "tensor"}, "statistic must be one of average, gradient, matrix, not 'tensor'"),
     ({"gate": ("y", "y^2")}, "gate must be one of y, .*, not 'y\\^2'"),
     ({"link": (0,)}, "link must be degrees >= 1"),
+    ({"link": (3, 4), "statistic": "gradient"}, "link must be degrees that the activation has a part of, not 4"),
 ])  # fmt: skip
 def test_bad_settings_get_a_sentence(change, sentence):
     with pytest.raises(ValueError, match=sentence):

@@ -76,7 +76,7 @@ def test_averaging_is_one_step_of_the_linear_model():
     moved = params["w"][:, 0] - params["w"][:, 1]
     cosine = torch.nn.functional.cosine_similarity(moved[:, 0], w)
     torch.testing.assert_close(cosine, torch.ones_like(cosine))
-    assert torch.equal(params["w"][:, 0, 0], params["w"][:, 0, -1])
+    torch.testing.assert_close(params["w"][:, 0, 0], params["w"][:, 0, -1])
 
 
 def test_frozen_filters_do_not_move():

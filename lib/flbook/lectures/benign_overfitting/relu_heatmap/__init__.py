@@ -8,48 +8,52 @@ Two settings: the theorem's (mean over filters, small Gaussian start, no bias) a
 code (sum over filters, mean over the two patches, PyTorch's default start, bias, 100 steps).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import product
 
 import torch
 import xarray as xr
 
-from flbook import devices, measures, rivals
-from flbook.data.signal_noise import SignalNoise, check_noise, check_sizes, flipped_labels, noise_preactivations
+from flbook import devices, measures
+from flbook.data.signal_noise import SignalNoise, check_sizes, flipped_labels, noise_preactivations
+from flbook.domains import Count, FlipProbability, Natural, NonNegative, Positive
 from flbook.dynamics.gram import Gram, GramTraining
 from flbook.dynamics.wishart import check_room, draw_gram
 from flbook.models.cnn import initial_bias, initial_weights
-from flbook.runs.settings import lattice
-from flbook.runs.sweep import sweep
+from flbook.rivals import RIVALS, Rival, rival
+from flbook.runs import Grid, axis, cached, lattice, sweeps
 from flbook.shapes import Quantity
 from flbook.training.fit import fit
 from flbook.training.optimizers import GradientDescent
 
 VERSION = 1
 
-MODELS = {"network": lambda problem: problem, "linear": rivals.linear, "lazy": rivals.lazy, "frozen": rivals.frozen}
-
 
 @dataclass(frozen=True)
-class Setting:
+class Setting(Grid):
     """Everything the experiment depends on; tuples are the axes of the sweep."""
 
-    model: tuple[str, ...] = ("network",)  # and its rivals: linear, lazy, frozen
-    n: tuple[int, ...] = (20,)  # training samples
-    d: tuple[int, ...] = (2000, 8000, 32000, 128000)  # patch dimension
-    mu: tuple[float, ...] = lattice(1.25, 20.0, 17)  # |mu|, signal strength
-    seed: tuple[int, ...] = tuple(range(24))
-    m: int = 10  # filters a sign
-    flip_prob: float = 0.1  # p, exactly pn labels flipped
-    sigma_xi: float = 1.0  # noise level
-    sigma_0: float | None = 1e-8  # initial weights, far below sqrt(n)/(sigma_xi d); None is PyTorch's default
-    scale: float | None = None  # weight of a filter in the output; None is 1/m
+    model: tuple[Rival, ...] = axis(["network"], "model")
+    n: tuple[Count, ...] = axis([20], "samples n")
+    d: tuple[Count, ...] = axis([2000, 8000, 32000, 128000], "patch dimension d")
+    mu: tuple[NonNegative, ...] = axis(lattice(1.25, 20.0, 17), "signal strength |μ|", "σ_ξ")
+    seed: tuple[Natural, ...] = axis(range(24), "seed")
+    m: Count = 10  # filters a sign
+    flip_prob: FlipProbability = 0.1  # p, exactly pn labels flipped
+    sigma_xi: Positive = 1.0  # noise level
+    sigma_0: NonNegative | None = 1e-8  # initial weights, far below sqrt(n)/(sigma_xi d); None is PyTorch's default
+    scale: Positive | None = None  # weight of a filter in the output; None is 1/m
     bias: bool = False
-    lr: float = 1.0  # step size, in units of nm/(sigma_xi^2 d) if lr_in_noise_time: then memorising takes O(1/lr) steps
+    lr: Positive = 1.0  # step size, in units of nm/(sigma_xi^2 d) if lr_in_noise_time: memorising takes O(1/lr) steps
     lr_in_noise_time: bool = True
-    steps: int = 600
-    points: int = 512  # fresh noise patches to measure the test error on, each under both labels
+    steps: Natural = 600
+    points: Count = 512  # fresh noise patches to measure the test error on, each under both labels
+
+    @classmethod
+    def tiny(cls) -> "Setting":
+        """Both regimes in a blink: network and rivals, two dimensions, harmful and benign."""
+        return cls(model=("network", *RIVALS), d=(100, 400), mu=(0.0, 1.0, 6.0), seed=(0, 1, 2), steps=20, points=64)
 
     @classmethod
     def book(cls) -> "Setting":
@@ -65,7 +69,7 @@ class Setting:
     def rivals(cls) -> "Setting":
         """One n and d, from harmful to benign, with what learns no feature beside the network."""
         r = (0.1, 0.3, 1, 3, 10, 30)
-        return cls(model=tuple(MODELS), n=(50,), d=(2500,), mu=tuple((x * 2500 / 50) ** 0.25 for x in r),
+        return cls(model=("network", *RIVALS), n=(50,), d=(2500,), mu=tuple((x * 2500 / 50) ** 0.25 for x in r),
                    seed=tuple(range(16)))
 
     @classmethod
@@ -81,9 +85,44 @@ class Setting:
             seed=tuple(range(10)), sigma_0=None, scale=0.5, bias=True, lr=0.1, lr_in_noise_time=False, steps=100,
         )
 
-    def thinned(self, **axes: tuple) -> "Setting":
-        """The same setting on fewer values of some axes."""
-        return replace(self, **axes)
+    def check(self) -> None:
+        """Refuse cells in which vectors are too short."""
+        for n, d in product(self.n, self.d):
+            check_sizes(n, d)
+            if self.sigma_0 is not None:
+                check_room(n, 2 * self.m, d)
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Train every cell to the end; dimensions (model, n, d, seed, mu)."""
+    cells = []
+    for n in setting.n:
+        network = problem(setting, n, device)
+        rule = GradientDescent(step_size(setting, n, network.gram.w_w))
+        for name in setting.model:
+            chosen = rival(network, name)
+            params = fit(chosen, rule, setting.steps).params
+            cells.append([
+                measures.test_error(chosen, params, setting.points),
+                measures.train_error(chosen, params),
+                chosen.train_loss(params),
+            ])
+    shape = (len(setting.n), len(setting.model), len(setting.d), len(setting.seed), len(setting.mu))
+    columns = [torch.stack(column).reshape(shape).cpu().numpy() for column in zip(*cells, strict=True)]
+    dims = ("n", "model", "d", "seed", "mu")
+    return xr.Dataset(
+        {
+            "test_error": (dims, columns[0], {"long_name": "test error", "units": "fraction"}),
+            "test_error_flipped": (dims, measures.flipped(columns[0], setting.flip_prob),
+                                   {"long_name": "test error on flipped labels", "units": "fraction"}),
+            "train_error": (dims, columns[1], {"long_name": "training error", "units": "fraction"}),
+            "train_loss": (dims, columns[2], {"long_name": "training loss", "units": "nats"}),
+        },
+        coords=setting.coordinates(),
+    )
+
+
+run = sweeps(measure, chunk={"d": 1})
 
 
 def problem(setting: Setting, n: int, device: str) -> GramTraining:
@@ -122,14 +161,7 @@ def step_size(setting: Setting, n: int, like: torch.Tensor) -> torch.Tensor:
     return (setting.lr * unit)[:, None, None].to(like)
 
 
-def coordinates(setting: Setting) -> dict[str, tuple]:
-    """The axes with their names and units."""
-    labels = {"model": "model", "n": "samples n", "d": "patch dimension d", "seed": "seed", "mu": "signal strength |μ|"}
-    units = {"mu": "σ_ξ"}
-    return {name: (name, list(getattr(setting, name)), {"long_name": label, "units": units.get(name, "1")})
-            for name, label in labels.items()}
-
-
+@cached
 def race(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Signal learned, noise memorised and what fresh noise meets, step by step; dimensions (step, d, seed, mu)."""
     network = problem(setting, setting.n[0], device)
@@ -148,9 +180,10 @@ def race(setting: Setting, device: str = "cpu") -> xr.Dataset:
     axes = ("d", "seed", "mu")
     rule = GradientDescent(step_size(setting, setting.n[0], network.gram.w_w))
     history = fit(network, rule, setting.steps, quantities, axes).history
-    return history.assign_coords({name: coordinates(setting)[name] for name in axes})
+    return history.assign_coords(setting.coordinates(*axes))
 
 
+@cached
 def margins(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Where training and fresh samples end: label times output over (mu, sample) and (mu, fresh), first d and seed."""
     network = problem(setting, setting.n[0], device)
@@ -163,9 +196,10 @@ def margins(setting: Setting, device: str = "cpu") -> xr.Dataset:
             "train": (("mu", "sample"), train.cpu().numpy(),
                       {"long_name": "observed label times output", "units": "1"}),
             "fresh": (("mu", "fresh"), fresh.cpu().numpy(), {"long_name": "true label times output", "units": "1"}),
-            "flipped": ("sample", (network.y != network.observed).cpu().numpy()),
+            "flipped": ("sample", (network.y != network.observed).cpu().numpy(),
+                        {"long_name": "label observed flipped", "units": "1"}),
         },
-        coords={"mu": coordinates(setting)["mu"]},
+        coords=setting.coordinates("mu"),
     )
 
 
@@ -181,23 +215,6 @@ def at_equal(error: xr.DataArray, variable: xr.DataArray, low: float, high: floa
     return xr.concat(rows, "d", join="inner").rename(mu=variable.name)
 
 
-def check(setting: Setting) -> None:
-    """Refuse cells that the model does not have, before any other cell is computed."""
-    check_noise(setting.sigma_xi, setting.flip_prob)
-    for n, d in product(setting.n, setting.d):
-        check_sizes(n, d)
-        if setting.sigma_0 is not None:
-            check_room(n, 2 * setting.m, d)
-
-
-def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
-    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
-    devices.device(device)
-    check(setting)
-    cell_bytes = 4 * 8 * 2 * setting.m * max(*setting.n, 2 * setting.points)
-    return sweep(measure, setting, device=device, split=("d",), cell_bytes=cell_bytes, **how)
-
-
 def stored(dataset: xr.Dataset) -> xr.Dataset:
     """Of the full grid, what the package keeps: errors seed by seed as 16-bit numbers of step 1e-4, fit over seeds.
 
@@ -210,32 +227,3 @@ def stored(dataset: xr.Dataset) -> xr.Dataset:
     for name in kept:
         kept[name].encoding = {"dtype": "int16", "scale_factor": 1e-4, "_FillValue": -1}
     return kept
-
-
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Train every cell to the end; dimensions (model, n, d, seed, mu)."""
-    cells = []
-    for n in setting.n:
-        network = problem(setting, n, device)
-        rule = GradientDescent(step_size(setting, n, network.gram.w_w))
-        for name in setting.model:
-            rival = MODELS[name](network)
-            params = fit(rival, rule, setting.steps).params
-            cells.append([
-                measures.test_error(rival, params, setting.points),
-                measures.train_error(rival, params),
-                rival.train_loss(params),
-            ])
-    shape = (len(setting.n), len(setting.model), len(setting.d), len(setting.seed), len(setting.mu))
-    columns = [torch.stack(column).reshape(shape).cpu().numpy() for column in zip(*cells, strict=True)]
-    dims = ("n", "model", "d", "seed", "mu")
-    return xr.Dataset(
-        {
-            "test_error": (dims, columns[0], {"long_name": "test error", "units": "fraction"}),
-            "test_error_flipped": (dims, measures.flipped(columns[0], setting.flip_prob),
-                                   {"long_name": "test error on flipped labels", "units": "fraction"}),
-            "train_error": (dims, columns[1], {"long_name": "training error", "units": "fraction"}),
-            "train_loss": (dims, columns[2], {"long_name": "training loss", "units": "nats"}),
-        },
-        coords=coordinates(setting),
-    )

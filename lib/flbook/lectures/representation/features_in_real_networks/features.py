@@ -147,6 +147,7 @@ def probe(h: Float[Tensor, "*E n k"], z: Float[Tensor, "*E n"], ridge: float = 1
 
 
 def probed(found: tuple[Tensor, Tensor], h: Float[Tensor, "*E n k"], z: Float[Tensor, "*E n"]) -> Float[Tensor, "*E"]:
-    """Share of samples whose concept a probe gets right."""
+    """Share of samples whose concept (z, of size 1) a probe gets right; an answer of 0 up to rounding is half right."""
     said = torch.einsum("...nk,...k->...n", h, found[0]) - found[1][..., None]
-    return ((said > 0) == (z > 0)).to(h).mean(-1)
+    right = ((said > 0) == (z > 0)).to(h)
+    return torch.where(said.abs() < torch.finfo(h.dtype).eps ** 0.5, 0.5, right).mean(-1)

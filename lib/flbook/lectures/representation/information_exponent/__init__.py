@@ -80,6 +80,9 @@ class Setting:
         if min(self.link) < 1 or min(self.d) < 3 or min(self.alpha) * min(self.d) < 1:
             raise ValueError(
                 f"link must be degrees >= 1, d >= 3 and alpha d >= 1, not {self.link}, {self.d} and {self.alpha}")
+        parts = {k: abs(activation_coefficients(k)[k]) for k in self.link} if self.statistic == "gradient" else {}
+        if unseen := [k for k, part in parts.items() if part < 1e-12]:  # its sign would be that of a rounding error
+            raise ValueError(f"link must be degrees that the activation has a part of, not {unseen[0]}, for a gradient")
 
     @classmethod
     def book(cls) -> "Setting":

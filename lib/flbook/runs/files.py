@@ -1,0 +1,62 @@
+"""Files: one atomic writer for everything that a run keeps, and one format for Datasets that notices damage.
+
+A file has its final name only when it is complete, also after a power cut; an interruption leaves the old one, or none.
+"""
+
+import hashlib
+import io
+import os
+import uuid
+from pathlib import Path
+
+import xarray as xr
+
+
+def write(path: str | os.PathLike, content: bytes) -> None:
+    """Write a file that appears under its name only when it is complete."""
+    path = Path(path)
+    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
+    try:
+        with open(partial, "xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def save(dataset: xr.Dataset, path: str | os.PathLike) -> None:
+    """Write a Dataset as netCDF, with a digest of its contents among its attributes."""
+    dataset = _decoded(bytes(dataset.to_netcdf(engine="scipy")))  # as it will be read: packed numbers are rounded
+    write(path, bytes(dataset.assign_attrs(sha256=digest(dataset)).to_netcdf(engine="scipy")))
+
+
+def load(path: str | os.PathLike) -> xr.Dataset:
+    """The Dataset of a file, in memory. Raises ValueError if it is truncated or altered, OSError if there is none."""
+    content = Path(path).read_bytes()
+    try:
+        dataset = _decoded(content)
+        whole = dataset.attrs.pop("sha256", None) == digest(dataset)
+    except Exception:  # netCDF has no checksum: what a truncated file raises depends on where it was cut
+        whole = False
+    if not whole:
+        raise ValueError(f"{Path(path).name} is truncated or altered")
+    return dataset
+
+
+def digest(dataset: xr.Dataset) -> str:
+    """SHA-256 of every variable: name, dimensions, attributes and values."""
+    found = hashlib.sha256()
+    for name, variable in sorted(dataset.variables.items()):
+        attrs = sorted((key, str(value)) for key, value in variable.attrs.items())
+        values = variable.values
+        plain = values.dtype.kind in "iufb"
+        content = values.astype(values.dtype.newbyteorder("<")).tobytes() if plain else repr(values.tolist()).encode()
+        found.update(repr((name, variable.dims, values.shape, attrs)).encode() + content)
+    return found.hexdigest()
+
+
+def _decoded(content: bytes) -> xr.Dataset:
+    with xr.open_dataset(io.BytesIO(content), engine="scipy") as dataset:
+        return dataset.load()
