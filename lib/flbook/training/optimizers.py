@@ -102,7 +102,7 @@ class BoundedDescent(_Plain):
 
     def rate(self, state: Any) -> Scalar:
         """Not known before the step."""
-        raise ValueError("BoundedDescent finds its step size in the step, so weights decay with it as coupled=True only")
+        raise ValueError("BoundedDescent finds its step size in the step, so its weights decay only with coupled=True")
 
     def step(self, problem: Problem, params: Params, state: Any) -> tuple[Params, Any]:
         """One step; it asks the problem for its loss too."""
@@ -289,7 +289,11 @@ class WeightDecay(_Plain):
     rule: Any
     decay: NonNegative | Tensor
     coupled: bool = False
-    decays: ClassVar[bool] = True
+
+    @property
+    def decays(self) -> bool:
+        """Do initial weights shrink by one multiplier? With a penalty that the rule rescales they do not."""
+        return self.linear or not self.coupled
 
     @property
     def linear(self) -> bool:

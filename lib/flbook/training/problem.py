@@ -88,7 +88,7 @@ class Rule(Protocol):
     """Is a step a combination of gradients and parameters? Such a rule stays in the span of gradients."""
 
     decays: bool = False
-    """Does it shrink the weights, those of the start too?"""
+    """Does it shrink the weights, those of the start too, by one multiplier?"""
 
     def start(self, params: Params) -> Any:
         """What the rule remembers, before the first step."""
