@@ -1,26 +1,13 @@
 """What bad input gets: one sentence that names the argument, before any work."""
 
-from dataclasses import replace
 
 import pytest
 import torch
 
 from flbook.data import SignalNoise
-from flbook.data.tokens import TokenSelection
 from flbook.dynamics import GramTraining
-from flbook.dynamics.pooled_tokens import PooledTraining
-from flbook.dynamics.token_gram import TokenTraining
 from flbook.dynamics.weights import WeightTraining
-from flbook.lectures.benign_overfitting.graphs_and_output_layers.both_layers import TwoLayerTraining
-from flbook.lectures.benign_overfitting.graphs_and_output_layers.graph_training import GraphTraining
-from flbook.lectures.benign_overfitting.graphs_and_output_layers.graphs import TwoBlockGraph
-from flbook.lectures.benign_overfitting.leaky_relu.single_patch import SampleGram, SinglePatchTraining
-from flbook.lectures.benign_overfitting.vision_transformer.patch_attention import VisionTransformer
-from flbook.lectures.benign_overfitting.vision_transformer.token_span import SpanTraining
-from flbook.lectures.benign_overfitting.vision_transformer.two_signals import TwoSignals
-from flbook.lectures.benign_overfitting.xor.xor_gram import XorGramTraining, draw_xor_gram
 from flbook.models import TwoLayerCNN
-from flbook.training.batches import Batches
 from flbook.training.fit import fit
 from flbook.training.network import Training
 from flbook.training.optimizers import (
@@ -31,7 +18,6 @@ from flbook.training.optimizers import (
     Momentum,
     RMSProp,
     SharpnessAware,
-    SignDescent,
     WeightDecay,
 )
 

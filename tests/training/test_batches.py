@@ -8,7 +8,8 @@ from flbook.dynamics import GramTraining
 from flbook.models import TwoLayerCNN, softplus
 from flbook.training.batches import Batches
 from flbook.training.fit import fit
-from flbook.training.network import Training
+from flbook.training.losses import squared
+from flbook.training.network import ScaledTraining, Training
 from flbook.training.optimizers import GradientDescent, SharpnessAware
 
 DATA = SignalNoise(n=7, d=12, mu_norm=1.0)
@@ -101,3 +102,13 @@ def test_a_rival_in_batches_takes_the_same_batches(kind, rival):
     start = batches.start()
     for name, grad in batches.at(1).gradient(start).items():
         assert torch.equal(grad, alone.at(1).gradient(start)[name])
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_a_scaled_network_in_batches_starts_at_zero(lazy):
+    plain = ScaledTraining(whole().model, SAMPLE.x, SAMPLE.observed, squared, torch.tensor([1.0, 3.0]))
+    problem = plain.lazy() if lazy else plain
+    start, batches = problem.start(), Batches(problem, 1)
+    assert float(batches.at(2).predict(start).abs().max()) < 1e-12
+    each = torch.stack([batches.at(step).gradient(start)["w"] for step in range(7)])
+    torch.testing.assert_close(each.mean(0), problem.gradient(start)["w"])

@@ -19,7 +19,7 @@ from torch import Tensor
 from flbook import rng
 from flbook.domains import Checked, Count, Fraction, Natural, NonNegative, Positive, Probability
 from flbook.shapes import per_member
-from flbook.training.problem import Around, Params, Problem
+from flbook.training.problem import Around, Params, Problem, Rule
 
 Scalar = float | Tensor
 
@@ -289,6 +289,11 @@ class WeightDecay(_Plain):
     rule: Any
     decay: NonNegative | Tensor
     coupled: bool = False
+
+    def __post_init__(self):
+        if not isinstance(self.rule, Rule):
+            raise ValueError(f"rule must be an optimizer; got {self.rule!r}")
+        super().__post_init__()
 
     @property
     def decays(self) -> bool:
