@@ -322,3 +322,21 @@ def test_a_tensor_made_on_the_way_is_seen():
 
     with pytest.raises(AssertionError, match="met tensors of the CPU"):
         check_devices(Mixed()(torch.ones(3, D, device=META)))
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_a_problem_in_coefficients_refuses_what_it_would_compute_wrongly(name):
+    """Not of the device, but of the same list: rules that leave the span, decay without a multiplier, inputs."""
+    problem, descent = PROBLEMS[name](), optimizers.GradientDescent(0.1)
+    if problem.coefficients:
+        for wrapped in (problem, Batches(problem, 2)):
+            for rule in (optimizers.SignDescent(0.1), optimizers.Adam(0.1), optimizers.RMSProp(0.1)):
+                with pytest.raises(ValueError, match=f"^{type(rule).__name__} leaves the span of gradients, in which "
+                                                     f"{type(problem).__name__} keeps the weights; train the"):
+                    fit(wrapped, rule, 1)
+        if not isinstance(problem, GramTraining):
+            with pytest.raises(ValueError, match="keeps the initial weights as they are, so it takes no weight decay"):
+                fit(problem, optimizers.WeightDecay(descent, 0.1), 1)
+    if not isinstance(problem, Training):
+        with pytest.raises(ValueError, match=f"^{type(problem).__name__} takes no x: it is trained on what it was"):
+            problem.gradient(problem.start(), x=torch.ones(2))

@@ -1,12 +1,13 @@
 """What bad input gets: one sentence that names the argument, before any work."""
 
 
+import re
+
 import pytest
 import torch
 
 from flbook.data import SignalNoise
 from flbook.dynamics import GramTraining
-from flbook.dynamics.weights import WeightTraining
 from flbook.models import TwoLayerCNN
 from flbook.training.fit import fit
 from flbook.training.network import Training
@@ -25,7 +26,6 @@ DATA = SignalNoise(n=4, d=12)
 SAMPLE = DATA.draw(0)
 CNN = TwoLayerCNN(12, 2, 0.1, dtype=torch.float64)
 GRAM = GramTraining.of(DATA, SAMPLE, CNN)
-WEIGHTS = WeightTraining(DATA, SAMPLE, CNN)
 NAN = float("nan")
 
 RULES = [
@@ -62,6 +62,4 @@ PROBLEMS = [
 def test_bad_input_is_one_sentence(call, sentence, without_type_checks):
     with pytest.raises(ValueError) as error:
         call()
-    import re
-
     assert re.fullmatch(sentence, str(error.value)), str(error.value)

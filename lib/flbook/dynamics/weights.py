@@ -39,6 +39,20 @@ class WeightTraining(Training):
         The network before training; its parameters carry the ensemble axes.
     loss
         One of `flbook.training.losses`.
+
+    Raises
+    ------
+    ValueError
+        As `Training` does.
+
+    Examples
+    --------
+    >>> from flbook import SignalNoise, TwoLayerCNN, fit, gradient_descent, measures
+    >>> data = SignalNoise(n=20, d=100)
+    >>> problem = WeightTraining.of(data, data.draw(seed=0), TwoLayerCNN(d=100, m=5, sigma_0=0.01))
+    >>> params = fit(problem, gradient_descent(0.1), 50).params
+    >>> measures.signal_learning(problem, params).shape, bool(problem.outside_span(params) < 1e-6)
+    (torch.Size([2, 5]), True)
     """
 
     def __init__(self, data: Any, sample: Sample, cnn: TwoLayerCNN, loss: Any = logistic):

@@ -50,7 +50,27 @@ class _Plain(Checked):
 
 @dataclass(frozen=True)
 class GradientDescent(_Plain):
-    r""":math:`w \leftarrow w - \eta \nabla L(w)`."""
+    r""":math:`w \leftarrow w - \eta \nabla L(w)`.
+
+    Parameters
+    ----------
+    lr
+        The step size :math:`\eta`, positive; one number, or one a member, shape ``(*E,)``.
+
+    Raises
+    ------
+    ValueError
+        If it is no positive number.
+
+    Examples
+    --------
+    >>> from flbook import SignalNoise, Training, TwoLayerCNN, fit
+    >>> sample = SignalNoise(n=20, d=100).draw(seed=(0, 1))
+    >>> problem = Training(TwoLayerCNN(d=100, sigma_0=0.01, seed=(0, 1)), sample.x, sample.observed)
+    >>> params = fit(problem, GradientDescent(0.1), 30).params
+    >>> bool((problem.train_loss(params) < problem.train_loss(problem.start())).all())
+    True
+    """
 
     lr: Positive | Tensor
 
@@ -123,6 +143,26 @@ class SharpnessAware(_Plain):
     stays where it is.
 
     Source: Foret et al. (2021), Section 3.
+
+    Parameters
+    ----------
+    lr, radius
+        Step size :math:`\eta` and radius r, a length in the space of the weights; one number each, or one a member,
+        shape ``(*E,)``.
+
+    Raises
+    ------
+    ValueError
+        If lr is not positive or radius is negative.
+
+    Examples
+    --------
+    >>> from flbook import SignalNoise, Training, TwoLayerCNN, fit
+    >>> sample = SignalNoise(n=20, d=100).draw(seed=(0, 1))
+    >>> problem = Training(TwoLayerCNN(d=100, sigma_0=0.01, seed=(0, 1)), sample.x, sample.observed)
+    >>> params = fit(problem, SharpnessAware(0.1, radius=0.05), 30).params
+    >>> bool((problem.train_loss(params) < problem.train_loss(problem.start())).all())
+    True
     """
 
     lr: Positive | Tensor
@@ -143,10 +183,29 @@ class LabelNoise(_Plain):
     .. math:: w \leftarrow w - \eta\,\nabla L(w; \epsilon_1\tilde y_1, \dots, \epsilon_n\tilde y_n), \qquad
               P(\epsilon_i = -1) = p
 
-    seed: of the flips. One number draws them for the whole ensemble; a tuple gives each member along `axis` a stream of
+    Source: HaoChen et al. (2021); Huang et al. (2025).
+
+    Parameters
+    ----------
+    lr, flip_prob
+        Step size :math:`\eta` and probability p in [0, 1]; one number each, or one a member, shape ``(*E,)``.
+    seed, axis
+        Of the flips. One number draws them for the whole ensemble; a tuple gives each member along `axis` a stream of
         its own, shared by the other axes, so that a cell's value does not change with the grid around it.
 
-    Source: HaoChen et al. (2021); Huang et al. (2025).
+    Raises
+    ------
+    ValueError
+        If a number is outside its range, or there are not as many seeds as members along `axis`.
+
+    Examples
+    --------
+    >>> from flbook import SignalNoise, Training, TwoLayerCNN, fit
+    >>> sample = SignalNoise(n=20, d=100).draw(seed=(0, 1))
+    >>> problem = Training(TwoLayerCNN(d=100, sigma_0=0.01, seed=(0, 1)), sample.x, sample.observed)
+    >>> params = fit(problem, LabelNoise(0.1, flip_prob=0.1, seed=(0, 1)), 30).params
+    >>> bool((problem.train_loss(params) < problem.train_loss(problem.start())).all())
+    True
     """
 
     lr: Positive | Tensor
@@ -217,9 +276,29 @@ class Adam(_Plain):
     .. math:: m \leftarrow \beta_1 m + (1 - \beta_1) g, \quad v \leftarrow \beta_2 v + (1 - \beta_2) g^2, \quad
               \hat m = \frac{m}{1 - \beta_1^t}, \quad \hat v = \frac{v}{1 - \beta_2^t}
 
-    horizon: if given, the step size falls to zero along half a cosine, :math:`\eta_t = \frac\eta2(1 + \cos\pi t/h)`.
-
     Source: Kingma and Ba (2015), Algorithm 1.
+
+    Parameters
+    ----------
+    lr, betas, epsilon
+        Step size :math:`\eta`, the two memories :math:`\beta_1, \beta_2` in [0, 1), and :math:`\epsilon`; one number
+        each, or one a member, shape ``(*E,)``.
+    horizon
+        If given, the step size falls to zero along half a cosine, :math:`\eta_t = \frac\eta2(1 + \cos\pi t/h)`.
+
+    Raises
+    ------
+    ValueError
+        If a number is outside its range.
+
+    Examples
+    --------
+    >>> from flbook import SignalNoise, Training, TwoLayerCNN, fit
+    >>> sample = SignalNoise(n=20, d=100).draw(seed=(0, 1))
+    >>> problem = Training(TwoLayerCNN(d=100, sigma_0=0.01, seed=(0, 1)), sample.x, sample.observed)
+    >>> params = fit(problem, Adam(0.01), 30).params
+    >>> bool((problem.train_loss(params) < problem.train_loss(problem.start())).all())
+    True
     """
 
     linear: ClassVar[bool] = False
@@ -284,6 +363,29 @@ class WeightDecay(_Plain):
     Biases decay too. In coefficients the initial weights shrink by one multiplier, a parameter of its own.
 
     Source: Loshchilov and Hutter (2019), Algorithms 1 and 2; AdamW is ``WeightDecay(Adam(lr), decay)``.
+
+    Parameters
+    ----------
+    rule
+        The optimizer whose weights decay.
+    decay
+        :math:`\lambda`, not negative; one number, or one a member, shape ``(*E,)``.
+    coupled
+        Does the rule see the decay as part of the gradient?
+
+    Raises
+    ------
+    ValueError
+        If `rule` is no optimizer or `decay` negative.
+
+    Examples
+    --------
+    >>> from flbook import SignalNoise, Training, TwoLayerCNN, fit
+    >>> sample = SignalNoise(n=20, d=100).draw(seed=(0, 1))
+    >>> problem = Training(TwoLayerCNN(d=100, sigma_0=0.01, seed=(0, 1)), sample.x, sample.observed)
+    >>> params = fit(problem, WeightDecay(Adam(0.01), decay=0.1), 30).params
+    >>> bool((problem.train_loss(params) < problem.train_loss(problem.start())).all())
+    True
     """
 
     rule: Any
