@@ -55,7 +55,7 @@ def fit(
     Raises
     ------
     ValueError
-        Before the first step: if the rule leaves the span in which the problem keeps its weights, or axes are not named.
+        Before the first step: the rule leaves the span in which the problem keeps its weights, or axes are not named.
 
     Examples
     --------
