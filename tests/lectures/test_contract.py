@@ -24,6 +24,10 @@ LOOSE = {
     "benign_overfitting/label_noise_stages": (1e-4, 0.011),
     "benign_overfitting/output_layer": (1e-4, 0.002),
     "benign_overfitting/relu_heatmap": (2e-3, 0.008),
+    "representation/concept_direction": (1e-4, 3e-3),
+    # Its gradient outer products were stored as averages over 64 pictures; today's are over 50.
+    "representation/features_in_real_networks": (1e-4, 5e-3),
+    "representation/loss_path_kernel": (2e-3, 1e-4),
 }
 # Experiments whose stored result takes more than a test may; the reason, and who checks it instead.
 TOO_LONG = {}
