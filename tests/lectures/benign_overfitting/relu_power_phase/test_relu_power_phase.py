@@ -16,7 +16,7 @@ from flbook.training.fit import fit
 from flbook.training.network import Training
 from flbook.training.optimizers import GradientDescent
 
-TINY = Setting.tiny().thinned(model=("network",), q=(3.0,), steps=300)
+TINY = Setting.tiny().thinned(model=("network",), steps=300)
 
 
 def test_a_forecast_has_errors_but_no_training():

@@ -7,7 +7,7 @@ import torch
 from flbook.lectures.benign_overfitting.xor import angle_laws, xor_one_patch
 from flbook.lectures.benign_overfitting.xor.xor_one_patch import Setting, run
 
-TINY = Setting.tiny().thinned(n=(100,), steps=60)
+TINY = Setting.tiny().thinned(n=(100,), steps=60, points=200)
 
 
 def test_only_features_find_it():

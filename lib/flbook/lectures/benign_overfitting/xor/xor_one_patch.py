@@ -43,7 +43,7 @@ class Setting(Grid):
     @classmethod
     def tiny(cls) -> "Setting":
         """Few samples in few dimensions, too weak and strong enough a signal."""
-        return cls(n=(20, 100), d=(60,), mu=(1.0, 4.0), seed=(0, 1), steps=10, points=200)
+        return cls(n=(12, 20), d=(60,), mu=(1.0, 4.0), seed=(0, 1), steps=5, points=50)
 
     @classmethod
     def book(cls) -> "Setting":
