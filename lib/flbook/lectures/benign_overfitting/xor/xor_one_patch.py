@@ -15,7 +15,7 @@ import xarray as xr
 from flbook import devices, measures
 from flbook.domains import Count, FlipProbability, Natural, NonNegative, Positive, Range
 from flbook.lectures.benign_overfitting.xor.clusters import XorSignalNoise
-from flbook.models import TwoLayerCNN, identity
+from flbook.models import TwoLayerCNN, identity, relu
 from flbook.runs import Grid, axis, sweeps
 from flbook.training.fit import fit
 from flbook.training.network import Training
@@ -85,9 +85,8 @@ run = sweeps(measure, chunk={"model": 1, "n": 1, "d": 1})
 def task(setting: Setting, model: str, n: int, d: int, mu: float, device: str = "cpu") -> Training:
     """The training problem of all seeds: cluster and noise in one patch."""
     sample = XorSignalNoise(n=n, d=d, mu_norm=mu, flip_prob=setting.flip_prob).draw(setting.seed)
-    shape = {} if model != "linear" else {"activation": identity}
-    network = TwoLayerCNN(d, setting.m, setting.start / math.sqrt(d), seed=setting.seed, **shape)
-    where = devices.device(device)
+    activation, where = identity if model == "linear" else relu, devices.device(device)
+    network = TwoLayerCNN(d, setting.m, setting.start / math.sqrt(d), activation, seed=setting.seed)
     x = sample.x.sum(-2, keepdim=True).to(where, torch.float32)
     plain = Training(network.to(where), x, sample.observed.to(where))
     return plain.lazy() if model == "lazy" else plain
