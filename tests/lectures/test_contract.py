@@ -28,6 +28,11 @@ LOOSE = {
     # Its gradient outer products were stored as averages over 64 pictures; today's are over 50.
     "representation/features_in_real_networks": (1e-4, 5e-3),
     "representation/loss_path_kernel": (2e-3, 1e-4),
+    "benign_overfitting/relu_power_phase": (2e-3, 0.005),
+    "benign_overfitting/vision_transformer": (2e-3, 0.01),
+    "benign_overfitting/xor": (2e-3, 0.005),
+    "benign_overfitting/xor_one_patch": (2e-3, 0.01),
+    "signal_noise/signal_noise_model": (2e-3, 5e-3),
 }
 # Experiments whose stored result takes more than a test may; the reason, and who checks it instead.
 TOO_LONG = {}
