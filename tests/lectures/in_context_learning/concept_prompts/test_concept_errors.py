@@ -11,7 +11,7 @@ def test_attention_by_counting(score):
     for equal in (1, 3, 6):
         weights = np.exp(score * np.repeat([1, -1], [equal, 6 - equal]))
         share = weights[:equal].sum() / weights.sum()
-        assert concepts.attended_share(score, 6, equal) == pytest.approx(share)
+        assert concepts.attended_share(score, 6, np.array(equal)) == pytest.approx(share)
     assert concepts.one_sided(2) == pytest.approx(1 / 3)
 
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from flbook.lectures.in_context_learning import concept_prompts
-from flbook.lectures.in_context_learning.concept_prompts import Setting, run
+from flbook.lectures.in_context_learning.concept_prompts import Setting, measure, run
+from flbook.runs import results
 
 TINY = Setting.tiny()
 
@@ -53,3 +54,10 @@ def test_what_cannot_be_built_is_refused():
                              ({"m": 7}, "m must be even")]:
         with pytest.raises(ValueError, match=sentence):
             replace(TINY, **change)
+
+
+def test_the_stored_result_is_recomputed_where_rounding_does_not_steer_it():
+    again = measure(replace(Setting.paper(), noise=(0.05, 0.2), decay=(0.002,), seed=(3,)))
+    stored = results.open("concept_prompts").sel(noise=[0.05, 0.2], decay=[0.002], seed=[3])
+    for name in again:
+        np.testing.assert_allclose(again[name], stored[name], rtol=1e-3, atol=2e-3, err_msg=name)

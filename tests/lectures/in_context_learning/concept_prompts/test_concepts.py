@@ -65,6 +65,7 @@ def test_switched_and_recombined_dictionaries():
     assert abs(float(mixed[0, 0] @ mixed[1, 0])) < 1e-12
 
 
+@pytest.mark.usefixtures("without_type_checks")
 @pytest.mark.parametrize(("change", "message"), [
     ({"n": 63}, r"n must be a whole number in \[1, 62\]"), ({"d": 5}, "twice the number of concepts"),
     ({"kappa": 1.0}, r"kappa must be a number in \(-1, 1\)"), ({"word_sign": 0}, "word_sign must be among 1, -1"),

@@ -230,9 +230,9 @@ def basins(setting: Setting, start: tuple[float, ...], lengths: tuple[int, ...] 
 
 
 def _trained(setting: Setting, noise: float, device: str, kind: type = ConceptPretraining, model=None, **change):
-    """Outputs of a trained rival, as a function of prompts; the decay is the first of the setting."""
+    """Outputs of a trained rival, as a function of prompts; without weight decay."""
     layer = network(setting, device) if model is None else model.to(devices.device(device))
-    task = kind(layer, setting.prompts(noise), setting.seed, setting.batch, setting.decay[0], device=device, **change)
+    task = kind(layer, setting.prompts(noise), setting.seed, setting.batch, device=device, **change)
     params = fit(task, GradientDescent(setting.lr), setting.steps).params
     return lambda prompts: task.predict(params, prompts)
 
