@@ -8,10 +8,9 @@ from flbook.lectures.in_context_learning.concept_prompts import concept_errors a
 
 @pytest.mark.parametrize("score", [0.0, 0.09, 1.0])
 def test_attention_by_counting(score):
-    for equal in (1, 3, 6):
-        weights = np.exp(score * np.repeat([1, -1], [equal, 6 - equal]))
-        share = weights[:equal].sum() / weights.sum()
-        assert concepts.attended_share(score, 6, np.array(equal)) == pytest.approx(share)
+    weights = [np.exp(score * np.repeat([1, -1], [equal, 6 - equal])) for equal in range(1, 7)]
+    share = [weight[:equal].sum() / weight.sum() for equal, weight in enumerate(weights, 1)]
+    np.testing.assert_allclose(concepts.attended_share(score, 6, np.arange(1, 7)), share)
     assert concepts.one_sided(2) == pytest.approx(1 / 3)
 
 
