@@ -124,6 +124,8 @@ def describe(hint: Any) -> str:
     if kind is Literal:
         return "among " + ", ".join(map(str, parts))
     if kind is tuple:
+        if not parts:
+            return "an empty tuple"
         one = describe(parts[0])
         if parts[-1] is Ellipsis:
             return f"a tuple of at least one value, each {one}"

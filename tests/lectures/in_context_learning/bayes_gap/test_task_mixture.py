@@ -59,13 +59,13 @@ def test_planes_are_orthogonal_and_their_posterior_adds_up():
 
 def test_bad_input_is_one_sentence():
     for make, sentence in [
-        (lambda: SignPrompts(0), "n must be at least 1"),
+        (lambda: SignPrompts(0), "n must be a whole number of at least 1"),
         (lambda: SignPrompts(2, 0.0), "noise must be positive"),
-        (lambda: SignPrompts(2, -1.0), "noise must be finite and not negative"),
+        (lambda: SignPrompts(2, -1.0), "noise must be a number of at least 0"),
         (lambda: SignPrompts(2, 1.0, (0.0, 1.0), (0.5,)), "chances must add up to 1"),
         (lambda: SignPrompts(2).draw(0, 0), "batch must be at least 1"),
-        (lambda: PlanePrompts(0), "n must be at least 1"),
-        (lambda: PlanePrompts(2, 0.0), "noise must be positive and finite"),
+        (lambda: PlanePrompts(0), "n must be a whole number of at least 1"),
+        (lambda: PlanePrompts(2, 0.0), "noise must be a number above 0"),
         (lambda: PlanePrompts(2).draw(0, 0), "batch must be at least 1"),
     ]:
         with pytest.raises(ValueError, match=sentence):

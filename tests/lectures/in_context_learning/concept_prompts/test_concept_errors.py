@@ -1,31 +1,17 @@
 """Closed forms of the concept prompts against counting and against an integrated flow."""
 
-import itertools
-
 import numpy as np
 import pytest
 
 from flbook.lectures.in_context_learning.concept_prompts import concept_errors as concepts
 
 
-@pytest.mark.parametrize("score", [0.0, 0.09, 0.4, 1.0])
-@pytest.mark.parametrize("contains", [False, True])
-def test_the_staircase_counts_prompts(score, contains):
-    wrong, total = 0.0, 0
-    for signs in itertools.product((1, -1), repeat=6):
-        if contains and 1 not in signs:
-            continue
-        vote = sum(s * np.exp(s * score) for s in signs)
-        wrong, total = wrong + (0.5 if abs(vote) < 1e-12 else vote < 0), total + 1
-    assert concepts.frozen_error(score, 6, contains) == pytest.approx(wrong / total)
-
-
-def test_the_last_step_of_the_staircase():
-    last = np.log(7) / 2
-    assert concepts.frozen_error(last - 1e-6, 8) > 0 and concepts.frozen_error(last + 1e-6, 8) == 0
+@pytest.mark.parametrize("score", [0.0, 0.09, 1.0])
+def test_attention_by_counting(score):
+    weights = [np.exp(score * np.repeat([1, -1], [equal, 6 - equal])) for equal in range(1, 7)]
+    share = [weight[:equal].sum() / weight.sum() for equal, weight in enumerate(weights, 1)]
+    np.testing.assert_allclose(concepts.attended_share(score, 6, np.arange(1, 7)), share)
     assert concepts.one_sided(2) == pytest.approx(1 / 3)
-    with pytest.raises(ValueError, match="n must be at least 1"):
-        concepts.frozen_error(1.0, 0)
 
 
 def test_the_floor_is_a_minimum():

@@ -16,8 +16,8 @@ def test_alignment_of_the_exact_step():
     assert theory.alignment_after_step(32, 2) == pytest.approx(0.953125)
     assert theory.alignment_after_step(5, 5) == pytest.approx(1), "no subspace to find"
     w = ReLULayer.draw(40000, 6, 0).w.numpy()
-    pull = theory.quadratic_pull(w, 3)
-    measured = (pull[:, :3] ** 2).sum() / (pull**2).sum()
+    step = theory.quadratic_step(w, 3)
+    measured = (step[:, :3] ** 2).sum() / (step**2).sum()
     assert measured == pytest.approx(theory.alignment_after_step(6, 3), abs=0.005)
 
 
@@ -28,7 +28,7 @@ def test_the_exact_step_is_the_gradient_of_the_mean_squared_correlation():
     length = w.norm(dim=-1, keepdim=True)
     correlation = theory.relu_coefficient(2) * length * (w[:, :2] @ beta.T / length) ** 2
     (gradient,) = torch.autograd.grad(correlation.square().mean(-1).sum(), w)
-    np.testing.assert_allclose(theory.quadratic_pull(w.detach().numpy(), 2), gradient, rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(theory.quadratic_step(w.detach().numpy(), 2), gradient, rtol=1e-12, atol=1e-15)
 
 
 @pytest.mark.parametrize("bias", [0.0, 0.7, -2.0])

@@ -1,6 +1,4 @@
-"""Low-dimensional targets at a tiny preset: labelled, a cell alone is a cell in the grid, one step against rivals."""
-
-from dataclasses import replace
+"""Low-dimensional targets at a tiny preset: one step against rivals, exact risks against drawn prompts."""
 
 import numpy as np
 import pytest
@@ -11,21 +9,8 @@ from flbook.dynamics.prompt_network import two_layer
 from flbook.lectures.in_context_learning import low_dimensional_targets as lecture
 from flbook.lectures.in_context_learning.low_dimensional_targets import Setting, measure
 from flbook.lectures.in_context_learning.low_dimensional_targets import alignment as closed
-from flbook.runs import results, settings
 
-TINY = Setting(d=(6, 10), r=(2,), lam=(1e-3, 0.1), context=(8, 64), seed=(0, 1), m=24, t_2=200, n_2=32, points=2000)
-
-
-def test_a_labelled_dataset_whose_cells_stand_alone():
-    dataset = measure(TINY)
-    assert set(settings.axes(TINY)) == set(dataset.dims)
-    for name, variable in {**dataset.data_vars, **dataset.coords}.items():
-        assert variable.attrs["long_name"] and "units" in variable.attrs, name
-    one = measure(TINY.thinned(d=(10,), model=("oracle",), lam=(0.1,), seed=(1,), context=(64,)))
-    for name in one:
-        cell = {key: value for key, value in
-                dict(d=10, model="oracle", lam=0.1, seed=1, context=64).items() if key in dataset[name].dims}
-        np.testing.assert_allclose(one[name].squeeze(), dataset[name].sel(cell).squeeze(), rtol=1e-6)
+TINY = Setting.tiny()
 
 
 def test_the_step_finds_the_subspace_and_pays():
@@ -69,32 +54,11 @@ def test_rivals_that_see_the_prompt_alone():
     assert network.mean() > kernel.mean() and np.isfinite(network).all()
 
 
-def test_run_is_measure_in_chunks_and_what_is_stored(tmp_path):
-    setting = TINY.thinned(model=("one step",), lam=(0.1,))
-    dataset = lecture.run(setting, cache=tmp_path, memory=6e6)
-    assert len(list(tmp_path.iterdir())) > 1
-    for name, values in measure(setting).items():
-        np.testing.assert_allclose(dataset[name].transpose(*values.dims), values, rtol=1e-6)
-    kept = lecture.stored(dataset)
+def test_what_is_stored():
+    kept = lecture.stored(lecture.run(TINY.thinned(model=("one step",), lam=(0.1,))))
     assert set(kept.risk.dims) == {"d", "r", "seed", "context"} and kept.risk.dtype == np.float32
 
 
-def test_the_stored_result_is_what_this_code_computes():
-    kept, setting = results.open("low_dimensional_targets"), Setting.paper()
-    cells = measure(setting.thinned(d=(8,), seed=(3,))).squeeze(("model", "lam", "seed", "d"))
-    for name in cells:
-        np.testing.assert_allclose(cells[name], kept[name].sel(d=8, seed=3), rtol=1e-2)
-
-
-def test_bad_settings_are_one_sentence(tmp_path):
-    for change, sentence in [
-        (dict(r=(12,)), "at most d = 6; got 12"),
-        (dict(model=("gpt",)), "model must be among one step, oracle, frozen; got 'gpt'"),
-        (dict(context=(0,)), "n must be at least 1, the examples of a prompt"),
-        (dict(lam=(0.0,)), "lam must be positive"),
-        (dict(t_2=0), "t_2 and points must be at least 1"),
-        (dict(noise=-1.0), "noise must be finite and not negative"),
-    ]:
-        with pytest.raises(ValueError, match=sentence):
-            lecture.run(replace(TINY, **change), cache=tmp_path / "cache")
-    assert not list(tmp_path.iterdir())
+def test_a_subspace_that_does_not_fit_is_one_sentence():
+    with pytest.raises(ValueError, match="at most d = 6; got 12"):
+        TINY.thinned(r=(2, 12))

@@ -26,8 +26,8 @@ def test_seeds_are_an_axis():
 
 
 @pytest.mark.parametrize(("change", "sentence"), [
-    (dict(n=0), "n must be at least 1"), (dict(memory=1.5), "memory must lie between 0 and 1"),
-    (dict(noise=-1.0), "noise must be finite and not negative")])  # fmt: skip
+    (dict(n=0), "n must be a whole number of at least 1"), (dict(memory=1.5), r"memory must be a number in \[0, 1\]"),
+    (dict(noise=-1.0), "noise must be a number of at least 0")])  # fmt: skip
 def test_bad_input_gets_a_sentence(change, sentence):
     with pytest.raises(ValueError, match=sentence):
         DriftingPrompts(**change)

@@ -8,7 +8,8 @@ The inputs come in pairs :math:`(x_A, \pm x_B)` and the teacher sees :math:`x_A`
 :math:`x_B` only are orthogonal to the teacher exactly, and saddles on every rung can be written down.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import torch
@@ -16,34 +17,38 @@ import xarray as xr
 from torch import Tensor
 
 from flbook import devices, rng
+from flbook.domains import Count, Natural, NonNegative, Positive
 from flbook.dynamics import mean_field
 from flbook.dynamics.mean_field import Particles, Population
 from flbook.dynamics.modified_flow import descend
 from flbook.lectures.in_context_learning.attention_landscape import landscape as theory
-from flbook.runs import settings
-from flbook.runs.sweep import sweep
+from flbook.runs import Grid, axis, sweeps
 
 VERSION = 1
 
-STARTS = ("dead", "saddle")
-
 
 @dataclass(frozen=True)
-class Setting:
+class Setting(Grid):
     """Everything the experiment depends on; tuples are the axes of the sweep."""
 
-    start: tuple[str, ...] = STARTS  # random neurons whose last features are exactly 0; or a rung's saddle, nudged
-    missing: tuple[int, ...] = (0, 1, 2, 3, 4)  # j, features that are missing at the start
-    seed: tuple[int, ...] = tuple(range(10))
-    m: int = 48  # neurons
-    k: int = 5  # features
-    d: int = 20  # inputs, the teacher sees half of them
-    pairs: int = 150  # pairs of points: the law of x is uniform over 2 * pairs points
-    teacher: int = 20  # its neurons
-    nudge: float = 1e-3  # size of the normal numbers that are added to every parameter of a saddle
-    lr: float = 0.125
-    steps: int = 300
-    every: int = 3  # steps between two records
+    # random neurons whose last features are exactly 0; or a rung's saddle, nudged
+    start: tuple[Literal["dead", "saddle"], ...] = axis(("dead", "saddle"), "start")
+    missing: tuple[Natural, ...] = axis(range(5), "features missing j")
+    seed: tuple[Natural, ...] = axis(range(10), "seed")
+    m: Count = 48  # neurons
+    k: Count = 5  # features
+    d: Count = 20  # inputs, the teacher sees half of them
+    pairs: Count = 150  # pairs of points: the law of x is uniform over 2 * pairs points
+    teacher: Count = 20  # its neurons
+    nudge: NonNegative = 1e-3  # size of the normal numbers that are added to every parameter of a saddle
+    lr: Positive = 0.125
+    steps: Natural = 300
+    every: Count = 3  # steps between two records
+
+    @classmethod
+    def tiny(cls) -> "Setting":
+        """Three features, a dozen neurons."""
+        return cls(missing=(0, 1, 2), seed=(0, 1), m=12, k=3, d=6, pairs=30, teacher=5, steps=30)
 
     @classmethod
     def book(cls) -> "Setting":
@@ -55,16 +60,47 @@ class Setting:
         """The paper's 500 neurons and 1000 points, and a teacher of 100; what one core does in minutes."""
         return cls(m=500, pairs=500, teacher=100, lr=0.06, every=10)
 
-    def thinned(self, **fields) -> "Setting":
-        """The same setting with some fields changed."""
-        return replace(self, **fields)
+    def check(self) -> None:
+        """Refuse what cannot be built."""
+        if max(self.missing) >= self.k:
+            raise ValueError(f"missing must lie between 0 and k - 1 = {self.k - 1}; got {self.missing}")
+        if self.d % 2 or self.m < self.teacher + self.k or self.teacher < self.k:
+            raise ValueError(f"d must be even, teacher at least k, and m at least teacher + k; got d={self.d}, "
+                             f"teacher={self.teacher}, m={self.m}, k={self.k}")
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Loss and steepness |SG|_* |Sigma_{f mu}| along the static dynamics; (start, missing, seed, time)."""
+    teacher, population = truth(setting)
+    place = devices.device(device)
+    fast = Population(*(part.to(place, torch.float32) for part in population))
+    losses, steepness = [], []
+    for name in setting.start:
+        for missing in setting.missing:
+            records: list[tuple[np.ndarray, np.ndarray]] = []
+            particles = Particles(*(part.to(place, torch.float32) for part in start(setting, name, missing, teacher)))
+            descend(particles, fast, setting.lr, setting.steps + 1, watch=_watcher(setting, population, records))
+            for column, values in zip((losses, steepness), zip(*records, strict=True), strict=True):
+                column.append(np.stack(values, -1))
+    dims = ("start", "missing", "seed", "time")
+    time = setting.lr * setting.every * np.arange(losses[0].shape[-1])
+    columns = {"loss": (losses, "loss L"), "steepness": (steepness, "steepness |SG|⁎ |Σ|")}
+    shape = (len(setting.start), len(setting.missing), *losses[0].shape)
+    return xr.Dataset(
+        {name: (dims, np.reshape(values, shape), {"long_name": text, "units": "1"})
+         for name, (values, text) in columns.items()},
+        coords={**setting.coordinates(), "time": ("time", time, {"long_name": "time t", "units": "1"})},
+    )
+
+
+run = sweeps(measure)
 
 
 def truth(setting: Setting) -> tuple[Particles, Population]:
     """The teachers of all seeds, white, and the points with their true features; float64."""
     half = setting.d // 2
-    seen, rest = (rng.normal((setting.pairs, half), setting.seed, f"inputs {part}") for part in "AB")
-    x = torch.cat([torch.cat([seen, rest], -1), torch.cat([seen, -rest], -1)], -2)
+    x_a, x_b = (rng.normal((setting.pairs, half), setting.seed, f"inputs {part}") for part in "AB")
+    x = torch.cat([torch.cat([x_a, x_b], -1), torch.cat([x_a, -x_b], -1)], -2)
     blind = mean_field.draw(setting.teacher, setting.k, half, setting.seed, "teacher", 4.0)
     teacher = Particles(blind.a, torch.nn.functional.pad(blind.w, (0, half))).whitened(x)
     return teacher, Population(x, teacher.features(x))
@@ -94,39 +130,14 @@ def noise(setting: Setting) -> Particles:
     return Particles(*(rng.normal((setting.m, size), setting.seed, f"nudge {size}") for size in (setting.k, setting.d)))
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Loss and steepness |SG|_* |Sigma_{f mu}| along the static dynamics; (start, missing, seed, time)."""
-    check(setting)
-    teacher, population = truth(setting)
-    place = devices.device(device)
-    fast = Population(*(part.to(place, torch.float32) for part in population))
-    losses, steepness = [], []
-    for name in setting.start:
-        for missing in setting.missing:
-            seen: list[tuple[np.ndarray, np.ndarray]] = []
-            particles = Particles(*(part.to(place, torch.float32) for part in start(setting, name, missing, teacher)))
-            descend(particles, fast, setting.lr, setting.steps + 1, watch=_watcher(setting, population, seen))
-            for column, values in zip((losses, steepness), zip(*seen, strict=True), strict=True):
-                column.append(np.stack(values, -1))
-    dims = ("start", "missing", "seed", "time")
-    time = setting.lr * setting.every * np.arange(losses[0].shape[-1])
-    columns = {"loss": (losses, "loss L"), "steepness": (steepness, "steepness |SG|⁎ |Σ|")}
-    shape = (len(setting.start), len(setting.missing), *losses[0].shape)
-    return xr.Dataset(
-        {name: (dims, np.reshape(values, shape), {"long_name": text, "units": "1"})
-         for name, (values, text) in columns.items()},
-        coords={**coordinates(setting, dims[:3]), "time": ("time", time, {"long_name": "time t", "units": "1"})},
-    )
-
-
-def _watcher(setting: Setting, population: Population, seen: list):
+def _watcher(setting: Setting, population: Population, records: list):
     def watch(t: int, particles: Particles) -> None:
         if t % setting.every == 0:
             fit = mean_field.regress(h := particles.features(population.x.to(particles.a)).double().cpu(), population.f)
             cross = mean_field.second_moment(population.f, h).numpy()
             S, G = fit.unexplained.numpy(), fit.gain.numpy()
             size = np.linalg.norm(cross, 2, axis=(-2, -1))
-            seen.append((np.trace(S, axis1=-2, axis2=-1) / 2, -theory.steepest_slope(S, G) * size))
+            records.append((np.trace(S, axis1=-2, axis2=-1) / 2, -theory.steepest_slope(S, G) * size))
 
     return watch
 
@@ -166,7 +177,7 @@ def escape(setting: Setting, nudge: float = 1e-6, growth: float = 0.1) -> xr.Dat
     names = {"eigenvalue": "|least eigenvalue| of the Hessian", "fitted": "fitted escape rate"}
     return xr.Dataset({name: (dims, np.stack(values), {"long_name": text, "units": "1/time"})
                        for (name, text), values in zip(names.items(), zip(*rows, strict=True), strict=True)},
-                      coords=coordinates(setting, dims))
+                      coords=setting.coordinates(*dims))
 
 
 def fitted_rate(drop: np.ndarray, growth: float, window: tuple[float, float] = (1e-7, 1e-4)) -> float:
@@ -194,41 +205,18 @@ def finite_prompt(setting: Setting, lengths: tuple[int, ...], prompts: int = 400
     for n in lengths:
         draws = [torch.randint(h.shape[-2], (prompts, n), generator=rng.generator(seed, f"prompts of {n}"))
                  for seed in setting.seed]
-        seen = torch.stack([torch.einsum("pnq,pnk->pqk", f[s][i], h[s][i]) / n for s, i in enumerate(draws)])
-        miss = (seen - cross[:, None]) @ gamma[:, None]  # output error, as a matrix on h
-        loss = level[:, None] + torch.einsum("spqk,skl,spql->sp", miss, sigma, miss) / 2
-        loss = loss - torch.einsum("spqk,sqk->sp", miss, cross - cross @ gamma @ sigma)
-        size = torch.linalg.matrix_norm(seen - cross[:, None], 2).mean(-1)
+        sample = torch.stack([torch.einsum("pnq,pnk->pqk", f[s][i], h[s][i]) / n for s, i in enumerate(draws)])
+        off = (sample - cross[:, None]) @ gamma[:, None]  # output error, as a matrix on h
+        loss = level[:, None] + torch.einsum("spqk,skl,spql->sp", off, sigma, off) / 2
+        loss = loss - torch.einsum("spqk,sqk->sp", off, cross - cross @ gamma @ sigma)
+        size = torch.linalg.matrix_norm(sample - cross[:, None], 2).mean(-1)
         rows.append([(loss.mean(-1) - level).numpy(), exact / n, loss.std(-1).numpy(), size.numpy()])
     names = {"excess": "excess loss Lⁿ − L", "exact": "excess loss, closed form",
              "spread": "spread of the loss over prompts", "deviation": "error of the covariance"}
     return xr.Dataset({name: (("n", "seed"), np.stack(values), {"long_name": text, "units": "1"})
                        for (name, text), values in zip(names.items(), zip(*rows, strict=True), strict=True)},
                       coords={"n": ("n", list(lengths), {"long_name": "examples n", "units": "1"}),
-                              **coordinates(setting, ("seed",))})
-
-
-def coordinates(setting: Setting, names: tuple[str, ...]) -> dict[str, tuple]:
-    """The axes with their names and units."""
-    labels = {"start": "start", "missing": "features missing j", "seed": "seed"}
-    return {name: (name, list(getattr(setting, name)), {"long_name": labels[name], "units": "1"}) for name in names}
-
-
-def check(setting: Setting) -> None:
-    """Refuse what cannot be built, before any work."""
-    settings.among("start", setting.start, STARTS)
-    if not all(0 <= j < setting.k for j in setting.missing):
-        raise ValueError(f"missing must lie between 0 and k - 1 = {setting.k - 1}; got {setting.missing}")
-    if setting.d % 2 or setting.m < setting.teacher + setting.k or setting.teacher < setting.k:
-        raise ValueError(f"d must be even, teacher at least k, and m at least teacher + k; got d={setting.d}, "
-                         f"teacher={setting.teacher}, m={setting.m}, k={setting.k}")
-
-
-def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
-    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
-    check(setting)
-    cell = 16 * setting.m * setting.pairs
-    return sweep(measure, setting, device=device, split=("start", "missing"), cell_bytes=cell, **how)
+                              **setting.coordinates("seed")})
 
 
 def stored(dataset: xr.Dataset) -> xr.Dataset:

@@ -36,17 +36,12 @@ def best_rotation(S: ndarray, G: ndarray) -> ndarray:
     return np.swapaxes(u @ vt, -1, -2)
 
 
-def band_slope(loss: Number, r: float, bound: Number) -> Number:
-    """Proposition 3.4: the slope is at most -(4/bound) L (r/2 - L).
-
-    `r` is the least eigenvalue of the teacher's covariance; `bound` is the paper's R_1^2, or, sharper, the spectral
-    norm of the cross-covariance of true and learned features.
-    """
-    return -4 / bound * loss * (r / 2 - loss)
-
-
 def arch_slope(loss: Number, k: int, bound: Number) -> Number:
-    """Between two rungs: the slope is at most -(4/bound) (L - j/2k) ((j+1)/2k - L), for a teacher of covariance I/k."""
+    """Between two rungs: the slope is at most -(4/bound) (L - j/2k) ((j+1)/2k - L), for a teacher of covariance I/k.
+
+    Proposition 3.4 is the lowest arch. `bound` is the paper's R_1^2, or, sharper, the spectral norm of the
+    cross-covariance of true and learned features.
+    """
     below = np.clip(np.floor(2 * k * np.asarray(loss) + 1e-9), 0, k - 1) / (2 * k)
     return -4 / bound * (loss - below) * (below + 1 / (2 * k) - loss)
 
@@ -73,8 +68,8 @@ def curvature_bound(loss: Number, k: int, bound: Number) -> Number:
 
 def attention_rates(cross: ndarray, covariance: ndarray) -> ndarray:
     """Rates at which attention converges: products of eigenvalues of Sigma_{f mu}^T Sigma_{f mu} and Sigma_{mu mu}."""
-    pull = np.linalg.eigvalsh(np.swapaxes(cross, -1, -2) @ cross)
-    return pull[..., :, None] * np.linalg.eigvalsh(covariance)[..., None, :]
+    left = np.linalg.eigvalsh(np.swapaxes(cross, -1, -2) @ cross)
+    return left[..., :, None] * np.linalg.eigvalsh(covariance)[..., None, :]
 
 
 def prompt_excess(f: ndarray, h: ndarray, gamma: ndarray) -> Number:

@@ -44,11 +44,6 @@ def linear_gap(k: Int[np.ndarray, " K"], noise: float) -> Float[np.ndarray, " K"
     return _gaussian(lambda z: (np.tanh(z) - z * shrink) ** 2, mean, np.sqrt(mean))
 
 
-def chernoff_sign(noise: float) -> float:
-    r"""Exponential rate of :math:`\pm1` in Gaussian noise: :math:`1/(2\sigma_y^2)`, the Chernoff information."""
-    return 1 / (2 * noise**2)
-
-
 def reported_sign(noise: float) -> float:
     r"""The constant of the theorem as reported, :math:`D^2/(8(\nu^2 + bD/2))`, for the two signs: :math:`1/(8\sigma_y^2)`.
 

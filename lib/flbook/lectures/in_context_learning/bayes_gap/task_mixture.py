@@ -9,29 +9,29 @@ from jaxtyping import Float
 from torch import Tensor
 
 from flbook import rng
-from flbook.data.prompts import Prompts, check_batch, check_noise, check_prompt
+from flbook.data.prompts import Prompts, check_batch
+from flbook.domains import Checked, Count, NonNegative, Positive, Probability
 from flbook.shapes import Context
 
 
 @dataclass(frozen=True)
-class SignPrompts:
+class SignPrompts(Checked):
     r"""One of two functions, :math:`f = \pm1` with equal chance, seen n times in noise; the inputs say nothing (x = 0).
 
     values, chances: the noise takes these values; without them it is :math:`N(0, \sigma_y^2)` of standard deviation
     `noise`. The task of a prompt is its f.
 
-    Raises ValueError if n is below 1, the noise is not positive, or the chances do not fit the values.
+    Raises ValueError if the chances do not fit the values.
     Source: the discrete law is that of an independent audit of Wakayama and Suzuki (2025).
     """
 
-    n: int = 16
-    noise: float = 2.0
-    values: tuple[float, ...] = ()
-    chances: tuple[float, ...] = ()
+    n: Count = 16
+    noise: NonNegative = 2.0
+    values: tuple[float, ...] | tuple[()] = ()
+    chances: tuple[Probability, ...] | tuple[()] = ()
 
     def __post_init__(self):
-        check_prompt(self.n, 1)
-        check_noise(self.noise)
+        super().__post_init__()
         if self.noise == 0 and not self.values:
             raise ValueError("noise must be positive: without noise one example says everything; got 0")
         if len(self.values) != len(self.chances) or (self.chances and abs(sum(self.chances) - 1) > 1e-12):
@@ -81,7 +81,7 @@ class Posterior(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PlanePrompts:
+class PlanePrompts(Checked):
     r"""Linear tasks of two types: on the unit circle of one plane of R^4, or of the orthogonal one.
 
     .. math:: y_i = \langle\beta, x_i\rangle + \varepsilon_i, \quad \beta = (\cos\theta, \sin\theta, 0, 0)
@@ -89,18 +89,12 @@ class PlanePrompts:
 
     Both types are equally likely, angles uniform. So two tasks of different types are always :math:`\sqrt2` apart.
 
-    Raises ValueError if n is below 1 or the noise not positive.
     Source: made for the lecture.
     """
 
-    n: int = 40
-    noise: float = 1.0
-    angles: int = 128  # of the grid on which the posterior is computed
-
-    def __post_init__(self):
-        check_prompt(self.n, 4)
-        if not (math.isfinite(self.noise) and self.noise > 0):
-            raise ValueError(f"noise must be positive and finite, the standard deviation sigma_y; got {self.noise}")
+    n: Count = 40
+    noise: Positive = 1.0
+    angles: Count = 128  # of the grid on which the posterior is computed
 
     def draw(self, batch: int, seed: int | tuple[int, ...], step: int = 0, device="cpu",
              dtype: torch.dtype = torch.float64) -> Prompts:

@@ -14,10 +14,12 @@ from torch import Tensor
 
 from flbook import devices
 from flbook.data.prompts import Prompts
+from flbook.domains import Count, Natural, NonNegative, Positive
 from flbook.lectures.in_context_learning.concept_prompts.concept_attention import (
     ConceptAttention,
     PromptAverages,
     SimilarWords,
+    check_head,
 )
 from flbook.lectures.in_context_learning.concept_prompts.concept_dynamics import (
     ConceptPretraining,
@@ -30,8 +32,7 @@ from flbook.lectures.in_context_learning.concept_prompts.concept_dynamics import
 )
 from flbook.lectures.in_context_learning.concept_prompts.concept_errors import basin
 from flbook.lectures.in_context_learning.concept_prompts.concepts import ConceptPrompts
-from flbook.runs import settings
-from flbook.runs.sweep import sweep
+from flbook.runs import Grid, among, axis, sweeps
 from flbook.shapes import Quantity
 from flbook.training.fit import fit
 from flbook.training.optimizers import GradientDescent
@@ -52,27 +53,32 @@ TESTS = {
 ABOUT = {"shared": "score of what is shared, a·M a", "contrast": "score of what differs, b·M b",
          "query_shared": "a·W_Q a", "query_contrast": "b·W_Q b",
          "head_shared": "largest |⟨w, c⟩|", "head_contrast": "largest |⟨w, d⟩|"}
-LABELS = {"noise": "noise σ_ξ", "decay": "weight decay λ", "seed": "seed"}
 
 
 @dataclass(frozen=True)
-class Setting:
+class Setting(Grid):
     """Everything the experiment depends on; tuples are the axes of the sweep."""
 
-    noise: tuple[float, ...] = (0.05,)  # sigma_xi
-    decay: tuple[float, ...] = (0.0, 0.002)  # lambda
-    seed: tuple[int, ...] = tuple(range(10))
-    concepts: int = 4  # K
-    n: int = 8  # examples of a prompt
-    d: int = 32  # dimension of a word
-    m: int = 64  # neurons of the head
+    noise: tuple[NonNegative, ...] = axis([0.05], "noise σ_ξ")
+    decay: tuple[NonNegative, ...] = axis([0.0, 0.002], "weight decay λ")
+    seed: tuple[Natural, ...] = axis(range(10), "seed")
+    concepts: Count = 4  # K
+    n: Count = 8  # examples of a prompt
+    d: Count = 32  # dimension of a word
+    m: Count = 64  # neurons of the head
     start: float = 0.3  # queries and keys start at this multiple of the identity
-    spread: float = 0.0  # and this much randomness
-    head: float = 0.1  # standard deviation of the head's weights at the start
-    lr: float = 2.0
-    steps: int = 400
-    batch: int = 64  # fresh prompts a step
-    points: int = 500  # fresh prompts of a test
+    spread: NonNegative = 0.0  # and this much randomness
+    head: NonNegative = 0.1  # standard deviation of the head's weights at the start
+    lr: Positive = 2.0
+    steps: Natural = 400
+    batch: Count = 64  # fresh prompts a step
+    points: Count = 500  # fresh prompts of a test
+
+    @classmethod
+    def tiny(cls) -> "Setting":
+        """Three concepts in the fewest dimensions but two, five steps."""
+        return cls(noise=(0.0, 0.1), decay=(0.0, 0.01), seed=(0, 1), concepts=3, n=4, d=8, m=8, steps=5, batch=8,
+                   points=20)
 
     @classmethod
     def book(cls) -> "Setting":
@@ -84,9 +90,44 @@ class Setting:
         """Six noise levels in twice the dimension."""
         return cls(noise=(0.05, 0.1, 0.2, 0.3, 0.4, 0.5), d=64, seed=tuple(range(12)), points=1000)
 
+    def check(self) -> None:
+        """Refuse prompts and layers that cannot be built."""
+        self.prompts(self.noise[0])
+        check_head(self.m)
+
     def prompts(self, noise: float, **change) -> ConceptPrompts:
         """The data model at one noise level; the concept number has no say in it."""
         return ConceptPrompts(**({"concepts": self.concepts, "n": self.n, "d": self.d, "noise": noise} | change))
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Train every cell; errors over (noise, decay, seed, test), order parameters over (noise, decay, seed).
+
+    `rival_error`, over (noise, model, seed), is that of the cheap rivals on prompts as trained.
+    """
+    rows: list[dict[str, Tensor]] = []
+    for noise in setting.noise:
+        task = problem(setting, noise, device)
+        params = fit(task, GradientDescent(setting.lr), setting.steps).params
+        tests = [(test_prompts(setting, noise, device, **change), setting.prompts(noise, **change))
+                 for change in TESTS.values()]
+        found = {name: values.mean(-1) for name, values in order_parameters(params, task.data).items()}
+        found["error"] = torch.stack([error(task.predict(params, one), one) for one, _ in tests], -1)
+        found["right_attention"] = torch.stack([right_attention(params, *pair) for pair in tests], -1)
+        rows.append(found)
+    dims = ("noise", "decay", "seed")
+    about = ABOUT | {"error": "test error", "right_attention": "attention on right labels"}
+    columns = {}
+    for name in rows[0]:
+        values = torch.stack([row[name] for row in rows]).detach().cpu().numpy()
+        units = "1" if name in ABOUT else "fraction"
+        columns[name] = ((*dims, "test")[: values.ndim], values, {"long_name": about[name], "units": units})
+    measured = xr.Dataset(columns, setting.coordinates() | _words(test=tuple(TESTS)))
+    beside = rivals(setting, device, CHEAP, ("as trained",)).error.sel(test="as trained", drop=True)
+    return measured.assign(rival_error=beside)
+
+
+run = sweeps(measure, chunk={"noise": 1})
 
 
 def network(setting: Setting, device: str = "cpu", **change) -> ConceptAttention:
@@ -141,7 +182,7 @@ def race(setting: Setting, device: str = "cpu", at: list[int] | None = None) -> 
     prompts = test_prompts(setting, setting.noise[0], device)
     rule = GradientDescent(setting.lr)
     history = fit(task, rule, setting.steps, quantities(task, prompts), ("decay", "seed"), at).history
-    return history.assign_coords({name: coordinates(setting)[name] for name in ("decay", "seed")})
+    return history.assign_coords(setting.coordinates("decay", "seed"))
 
 
 def reduced(setting: Setting, at: list[int] | None = None, contains: bool = False) -> xr.Dataset:
@@ -155,7 +196,7 @@ def reduced(setting: Setting, at: list[int] | None = None, contains: bool = Fals
         Quantity("loss", lambda p: task.loss(task.score(p), p["c"], p["d"]), (), "expected loss", "nats"),
     ]
     history = fit(task, GradientDescent(setting.lr), setting.steps, followed, ("decay", "seed"), at).history
-    return history.assign_coords({name: coordinates(setting)[name] for name in ("decay", "seed")})
+    return history.assign_coords(setting.coordinates("decay", "seed"))
 
 
 def basins(setting: Setting, start: tuple[float, ...], lengths: tuple[int, ...] = (8, 3, 2, 1)) -> xr.Dataset:
@@ -189,9 +230,9 @@ def basins(setting: Setting, start: tuple[float, ...], lengths: tuple[int, ...] 
 
 
 def _trained(setting: Setting, noise: float, device: str, kind: type = ConceptPretraining, model=None, **change):
-    """Outputs of a trained rival, as a function of prompts; the decay is the first of the setting."""
+    """Outputs of a trained rival, as a function of prompts; without weight decay."""
     layer = network(setting, device) if model is None else model.to(devices.device(device))
-    task = kind(layer, setting.prompts(noise), setting.seed, setting.batch, setting.decay[0], device=device, **change)
+    task = kind(layer, setting.prompts(noise), setting.seed, setting.batch, device=device, **change)
     params = fit(task, GradientDescent(setting.lr), setting.steps).params
     return lambda prompts: task.predict(params, prompts)
 
@@ -218,7 +259,7 @@ CHEAP = ("nearest word", "similarity", "linear")
 def rivals(setting: Setting, device: str = "cpu", names: tuple[str, ...] = tuple(MODELS),
            tests: tuple[str, ...] = ("as trained", "words switched")) -> xr.Dataset:
     """Test errors of models that see the same batches; dimensions (noise, model, test, seed)."""
-    settings.among("names", names, MODELS)
+    among("names", names, MODELS)
     rows = []
     for noise in setting.noise:
         prompts = [test_prompts(setting, noise, device, **TESTS[test]) for test in tests]
@@ -227,55 +268,13 @@ def rivals(setting: Setting, device: str = "cpu", names: tuple[str, ...] = tuple
             rows += [error(outputs(one), one) for one in prompts]
     values = torch.stack(rows).detach().cpu().numpy()
     values = values.reshape(len(setting.noise), len(names), len(tests), len(setting.seed))
-    axes = {name: coordinates(setting)[name] for name in ("noise", "seed")} | _words(model=names, test=tests)
+    axes = setting.coordinates("noise", "seed") | _words(model=names, test=tests)
     about = {"long_name": "test error", "units": "fraction"}
     return xr.Dataset({"error": (("noise", "model", "test", "seed"), values, about)}, axes)
 
 
 def _words(**axes: tuple[str, ...]) -> dict[str, tuple]:
     return {name: (name, list(values), {"long_name": name, "units": "1"}) for name, values in axes.items()}
-
-
-def coordinates(setting: Setting) -> dict[str, tuple]:
-    """The axes with their names and units."""
-    return {name: (name, list(getattr(setting, name)), {"long_name": text, "units": "1"})
-            for name, text in LABELS.items()}
-
-
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Train every cell; errors over (noise, decay, seed, test), order parameters over (noise, decay, seed).
-
-    `rival_error`, over (noise, model, seed), is that of the cheap rivals on prompts as trained.
-    """
-    rows: list[dict[str, Tensor]] = []
-    for noise in setting.noise:
-        task = problem(setting, noise, device)
-        params = fit(task, GradientDescent(setting.lr), setting.steps).params
-        tests = [(test_prompts(setting, noise, device, **change), setting.prompts(noise, **change))
-                 for change in TESTS.values()]
-        found = {name: values.mean(-1) for name, values in order_parameters(params, task.data).items()}
-        found["error"] = torch.stack([error(task.predict(params, one), one) for one, _ in tests], -1)
-        found["right_attention"] = torch.stack([right_attention(params, *pair) for pair in tests], -1)
-        rows.append(found)
-    dims = ("noise", "decay", "seed")
-    about = ABOUT | {"error": "test error", "right_attention": "attention on right labels"}
-    columns = {}
-    for name in rows[0]:
-        values = torch.stack([row[name] for row in rows]).detach().cpu().numpy()
-        units = "1" if name in ABOUT else "fraction"
-        columns[name] = ((*dims, "test")[: values.ndim], values, {"long_name": about[name], "units": units})
-    measured = xr.Dataset(columns, coordinates(setting) | _words(test=tuple(TESTS)))
-    beside = rivals(setting, device, CHEAP, ("as trained",)).error.sel(test="as trained", drop=True)
-    return measured.assign(rival_error=beside)
-
-
-def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
-    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
-    devices.device(device)
-    for noise in setting.noise:
-        setting.prompts(noise)
-    cell_bytes = 4 * (setting.batch * 2 * setting.n * setting.d * 6 + setting.points * 66 * setting.d * 2)
-    return sweep(measure, setting, device=device, split=("noise",), cell_bytes=cell_bytes, **how)
 
 
 def stored(dataset: xr.Dataset) -> xr.Dataset:

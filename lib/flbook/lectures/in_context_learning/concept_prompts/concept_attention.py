@@ -37,8 +37,7 @@ class ConceptAttention(nn.Module):
     ):
         """`mirrored` is the number of concepts K, whose d_k are the axes K to 2K - 1; None leaves the head random."""
         super().__init__()
-        if m < 2 or m % 2:
-            raise ValueError(f"m must be even and at least 2, half of the neurons of either sign; got {m}")
+        check_head(m)
         keys, queries = (start * torch.eye(d, dtype=torch.float64) + spread / d**0.5 * rng.normal((d, d), seed, role)
                          for role in ("keys", "queries"))
         output = head * rng.normal((m, d), seed, "head")
@@ -59,6 +58,12 @@ class ConceptAttention(nn.Module):
             raise ValueError(f"words of shape {tuple(query.shape)} do not fit queries of shape {tuple(self.q.shape)}")
         read = torch.einsum("...bn,...bni->...bi", self.attention(context, query), context.y)
         return head(self.o, read)[..., None]
+
+
+def check_head(m: int) -> None:
+    """Refuse a number of neurons that does not split into halves."""
+    if m < 2 or m % 2:
+        raise ValueError(f"m must be even and at least 2, half of the neurons of either sign; got {m}")
 
 
 def attention(q: Tensor, k: Tensor, context: Context, query: Tensor) -> Tensor:
@@ -88,8 +93,8 @@ class PromptAverages(nn.Module):
 
     def forward(self, context: Context, query: Float[Tensor, "*#E b 1 d"]) -> Float[Tensor, "*E b 1"]:
         """The output for each prompt."""
-        seen = torch.stack([query[..., 0, :], context.x.mean(-2), context.y.mean(-2)], -2)
-        return torch.einsum("...bci,...ci->...b", seen, self.w)[..., None]
+        parts = torch.stack([query[..., 0, :], context.x.mean(-2), context.y.mean(-2)], -2)
+        return torch.einsum("...bci,...ci->...b", parts, self.w)[..., None]
 
 
 @dataclass(frozen=True)
@@ -107,9 +112,9 @@ class SimilarWords:
 
     def __call__(self, context: Context, query: Float[Tensor, "*#E b 1 d"]) -> Float[Tensor, "*E b 1"]:
         """The output for each prompt."""
-        said = torch.einsum("...bni,i->...bn", context.y, self.code.to(query))
+        sign = torch.einsum("...bni,i->...bn", context.y, self.code.to(query))
         if self.scale is None:
             nearest = (context.x - query).square().sum(-1).argmin(-1, keepdim=True)
-            return said.gather(-1, nearest)
+            return sign.gather(-1, nearest)
         scores = self.scale * torch.einsum("...bni,...bi->...bn", context.x, query[..., 0, :])
-        return (scores.softmax(-1) * said).sum(-1, keepdim=True)
+        return (scores.softmax(-1) * sign).sum(-1, keepdim=True)

@@ -134,7 +134,7 @@ def right_attention(params: dict[str, Tensor], prompts: Prompts, data: ConceptPr
 
 
 def head_slope(params: Params, data: ConceptPrompts) -> tuple[Float[Tensor, "*E K"], Float[Tensor, "*E K"]]:
-    """What the head says at the start: slope of its output in the label's contrast, and its share of active neurons."""
+    """The head at the start: slope of its output in the label's contrast, and its share of active neurons."""
     _, _, c, d = data.dictionary().to(params["o"])
     on = (torch.einsum("...mi,ki->...mk", params["o"], c) > 0).to(params["o"])
     reads = torch.einsum("...mi,ki->...mk", params["o"], d)
@@ -210,8 +210,8 @@ class ReducedConcepts(OwnLaw):
         c, d = (params[name].detach().requires_grad_() for name in ("c", "d"))
         g, on_c, on_d = torch.autograd.grad(self.loss(score, c, d).sum(), (score, c, d))
         m = c.shape[-2]  # both mirrored neurons of a pair share the gradient; each moves m times (2m of them) its own
-        pull, decay = self.data.contrast**2 * g, {name: per_member(self.decay, p) * p for name, p in params.items()}
-        return {"plus": pull * params["plus"] + decay["plus"], "minus": -pull * params["minus"] + decay["minus"],
+        rate, decay = self.data.contrast**2 * g, {name: per_member(self.decay, p) * p for name, p in params.items()}
+        return {"plus": rate * params["plus"] + decay["plus"], "minus": -rate * params["minus"] + decay["minus"],
                 "shared": decay["shared"],
                 "c": self.data.shared**2 * m * on_c + decay["c"], "d": self.data.contrast**2 * m * on_d + decay["d"]}
 

@@ -1,6 +1,4 @@
-"""Concept prompts in closed form: what fixed attention errs, which sign it learns, and the floor of its loss."""
-
-import math
+"""Concept prompts in closed form: what fixed attention reads, which sign it learns, and the floor of its loss."""
 
 import numpy as np
 
@@ -9,23 +7,6 @@ def attended_share(score: float, n: int, equal: np.ndarray) -> np.ndarray:
     r"""Attention on the labels equal to the query's, :math:`\frac{k}{k + (n-k)e^{-2\beta}}`, if k of n are equal."""
     equal = np.asarray(equal, dtype=float)
     return equal / (equal + (n - equal) * np.exp(-2.0 * score))
-
-
-def frozen_error(score: float, n: int = 8, contains: bool = True) -> float:
-    r"""Error of attention with the score :math:`\beta = b^\top W_K^\top W_Q b`, whose head has the right sign.
-
-    It errs where the labels of the other kind get more than half of the attention, and half of the time at a tie:
-    a staircase in :math:`\beta`, whose last step, at :math:`\frac12\log(n-1)`, leaves no error. Without noise.
-
-    contains: only prompts in which at least one label is that of the query.
-    """
-    if n < 1:
-        raise ValueError(f"n must be at least 1, the examples of a prompt; got {n}")
-    equal = np.arange(int(contains), n + 1)
-    weight = np.array([math.comb(n, int(k)) for k in equal], dtype=float)
-    share = attended_share(score, n, equal)
-    wrong = np.where(np.isclose(share, 0.5, rtol=0, atol=1e-12), 0.5, share < 0.5)
-    return float((weight * wrong).sum() / weight.sum())
 
 
 def one_sided(n: int) -> float:

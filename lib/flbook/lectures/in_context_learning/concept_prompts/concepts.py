@@ -2,20 +2,20 @@
 
 import math
 from dataclasses import dataclass
+from typing import Annotated, Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from flbook import rng
-from flbook.data.prompts import Prompts
+from flbook.data.prompts import Prompts, check_batch
+from flbook.domains import Checked, Count, NonNegative, Positive, Range
 from flbook.shapes import Context
-
-LONGEST = 62  # examples of a prompt whose signs fit into one integer
 
 
 @dataclass(frozen=True)
-class ConceptPrompts:
+class ConceptPrompts(Checked):
     r"""Prompts about one of K concepts, each with two opposite meanings :math:`\pm`.
 
     .. math:: x_\ell = a_k + s_\ell b_k + \xi_\ell, \qquad y_\ell = c_k + s_\ell d_k + \xi'_\ell, \qquad
@@ -32,36 +32,25 @@ class ConceptPrompts:
     Source: Bu et al. (2024); the lengths, as reported.
     """
 
-    concepts: int = 4  # K
-    n: int = 8  # examples of a prompt
-    d: int = 32  # dimension of a word and of a label
-    kappa: float = 0.5  # cosine of the angle between the two words of a concept
-    length: float = 2.0  # |u|, length of a word
-    noise: float = 0.05  # sigma_xi
-    skew: float = 1.0  # each concept is drawn this many times as often as the one before
+    concepts: Count = 4  # K
+    n: Annotated[int, Range(1, 62)] = 8  # examples of a prompt, whose signs have to fit into one integer
+    d: Count = 32  # dimension of a word and of a label
+    kappa: Annotated[float, Range(-1, 1, "()")] = 0.5  # cosine of the angle between the two words of a concept
+    length: Positive = 2.0  # |u|, length of a word
+    noise: NonNegative = 0.05  # sigma_xi
+    skew: Positive = 1.0  # each concept is drawn this many times as often as the one before
     recombined: bool = False  # words are sums of two concepts, labels are sums of another two
-    word_sign: int = 1  # -1: b_k is replaced by -b_k, in demonstrations and query
-    label_sign: int = 1  # -1: d_k is replaced by -d_k
+    word_sign: Literal[1, -1] = 1  # -1: b_k is replaced by -b_k, in demonstrations and query
+    label_sign: Literal[1, -1] = 1  # -1: d_k is replaced by -d_k
     contains: bool = False  # only prompts in which at least one label is that of the query
 
     def __post_init__(self):
-        if not 1 <= self.n <= LONGEST:
-            raise ValueError(f"n must be at least 1 and at most {LONGEST}, the examples of a prompt; got {self.n}")
-        if self.concepts < 1 or self.d < 2 * self.concepts:
+        super().__post_init__()
+        if self.d < 2 * self.concepts:
             raise ValueError(f"d must be at least twice the number of concepts, which have two directions each; got "
                              f"d = {self.d} and concepts = {self.concepts}")
         if self.recombined and self.concepts < 3:
             raise ValueError(f"concepts must be 3 or more to be recombined; got {self.concepts}")
-        if not -1 < self.kappa < 1:
-            raise ValueError(f"kappa must lie between -1 and 1, a cosine; got {self.kappa}")
-        if not (self.noise >= 0 and math.isfinite(self.noise)):
-            raise ValueError(f"noise must be 0 or more and finite, a standard deviation; got {self.noise}")
-        for name in ("length", "skew"):
-            if not (getattr(self, name) > 0 and math.isfinite(getattr(self, name))):
-                raise ValueError(f"{name} must be positive and finite; got {getattr(self, name)}")
-        for name in ("word_sign", "label_sign"):
-            if getattr(self, name) not in (-1, 1):
-                raise ValueError(f"{name} must be 1 or -1; got {getattr(self, name)}")
 
     @property
     def shared(self) -> float:
@@ -88,8 +77,7 @@ class ConceptPrompts:
 
         ``target`` is the sign of the query's label, shape ``(*seeds, batch, 1)``; ``task`` is the concept's number.
         """
-        if batch < 1:
-            raise ValueError(f"batch must be at least 1, the number of prompts; got {batch}")
+        check_batch(batch)
         many = isinstance(seed, tuple | list | range)
         parts = [self._one(batch, int(one), step) for one in (seed if many else (seed,))]
         concept, signs, noise = (torch.stack(part) if many else part[0] for part in zip(*parts, strict=True))

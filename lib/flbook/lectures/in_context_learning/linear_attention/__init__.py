@@ -8,19 +8,20 @@ Settings: the isotropic problem, and one with a rotated covariance and tasks of 
 mean squared errors without a factor 1/2, averaged over the query in closed form.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import torch
 import xarray as xr
 
-from flbook import devices, rng
+from flbook import rng
 from flbook.data.prompts import LinearPrompts
 from flbook.data.single_index_prompts import SingleIndexPrompts
+from flbook.domains import Count, Natural, Positive
 from flbook.dynamics.moments import MomentTraining, draw_moments, readout
 from flbook.models.attention import layers as attention_layers
-from flbook.runs.settings import among
-from flbook.runs.sweep import sweep
+from flbook.runs import Grid, axis, sweeps
 from flbook.shapes import Context
 from flbook.theory import attention_risk as theory
 from flbook.training.fit import fit
@@ -28,25 +29,31 @@ from flbook.training.optimizers import Adam
 
 VERSION = 1
 COVARIANCES = ("isotropic", "rotated")
-PARTS = ("steps", "descent", "all")
 SPREAD = (1.0, 1.0, 0.25, 0.0625, 1.0)  # of the rotated covariance: the squares of the authors' 1, 1, 1/2, 1/4, 1
 
 
 @dataclass(frozen=True)
-class Setting:
+class Setting(Grid):
     """Everything the experiment depends on; tuples are the axes of the sweep."""
 
-    covariance: tuple[str, ...] = ("rotated",)
-    parts: tuple[str, ...] = ("descent",)  # "steps": preconditioners alone; "descent": the inputs move, too; or "all"
-    layers: tuple[int, ...] = (1, 2)
-    seed: tuple[int, ...] = tuple(range(10))
-    n: int = 20  # examples of a prompt
-    d: int = 5
-    batch: int = 32  # prompts a step
-    steps: int = 400
-    lr: float = 0.1  # of Adam, divided by L, falling to zero along half a cosine
-    clip: float = 10.0  # longest gradient
-    test: int = 20_000  # prompts that the risk is measured on
+    covariance: tuple[Literal["isotropic", "rotated"], ...] = axis(["rotated"], "covariance of the inputs")
+    # "steps": preconditioners alone; "descent": the inputs move, too; or "all"
+    parts: tuple[Literal["steps", "descent", "all"], ...] = axis(["descent"], "trained parts")
+    layers: tuple[Count, ...] = axis([1, 2], "layers L")
+    seed: tuple[Natural, ...] = axis(range(10), "seed")
+    n: Count = 20  # examples of a prompt
+    d: Count = 5
+    batch: Count = 32  # prompts a step
+    steps: Count = 400
+    lr: Positive = 0.1  # of Adam, divided by L, falling to zero along half a cosine
+    clip: Positive = 10.0  # longest gradient
+    test: Count = 20_000  # prompts that the risk is measured on
+
+    @classmethod
+    def tiny(cls) -> "Setting":
+        """Both problems in two dimensions, eight steps."""
+        return cls(covariance=COVARIANCES, parts=("steps", "descent"), seed=(0, 1, 2), n=8, d=2, steps=8, batch=8,
+                   test=1000)
 
     @classmethod
     def book(cls) -> "Setting":
@@ -59,9 +66,31 @@ class Setting:
         return cls(covariance=COVARIANCES, parts=("steps", "descent"), layers=(1, 2, 3, 4), batch=100, steps=1000,
                    lr=0.06)
 
-    def thinned(self, **change) -> "Setting":
-        """The same setting with some fields changed."""
-        return replace(self, **change)
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Train every (covariance, parts, layers) with all seeds at once; its risk and that of its rivals."""
+    rows, rivals = [], []
+    for kind in setting.covariance:
+        prompts, matrix = prompts_of(setting, kind), covariance_of(kind, setting.d)
+        test = draw_moments(prompts, setting.test, 0, step=-1)
+        rivals.append([_rivals(depth, test.moments, matrix) for depth in setting.layers])
+        for parts in setting.parts:
+            for depth in setting.layers:
+                problem = MomentTraining(prompts, depth, setting.batch, setting.seed, parts=parts, clip=setting.clip)
+                rule = Adam(setting.lr / depth, (0.9, 0.99), horizon=setting.steps)
+                params = fit(problem, rule, setting.steps).params
+                rows.append(problem.test_risk(params, test).numpy())
+    plain, white, bent = np.array(rivals).transpose(2, 0, 1)
+    trained = np.array(rows).reshape(setting.shape)
+    text = {"risk": ("risk of trained layers", trained, ("covariance", "parts", "layers", "seed")),
+            "descent": ("best use of L gradients", plain, ("covariance", "layers")),
+            "preconditioned": ("best use of L preconditioned gradients", white, ("covariance", "layers")),
+            "bent": ("best layers that move the inputs", bent, ("covariance", "layers"))}
+    return xr.Dataset({name: (dims, values, {"long_name": label, "units": "1"})
+                       for name, (label, values, dims) in text.items()}, setting.coordinates())
+
+
+run = sweeps(measure, chunk={"covariance": 1, "parts": 1, "layers": 1})
 
 
 def covariance_of(kind: str, d: int) -> np.ndarray:
@@ -80,36 +109,6 @@ def prompts_of(setting: Setting, kind: str) -> LinearPrompts:
     return LinearPrompts(n=setting.n, d=setting.d, covariance=matrix, task_covariance=(inverse + inverse.T) / 2)
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Train every (covariance, parts, layers) with all seeds at once; its risk and that of its rivals."""
-    rows, rivals = [], []
-    for kind in setting.covariance:
-        prompts, matrix = prompts_of(setting, kind), covariance_of(kind, setting.d)
-        test = draw_moments(prompts, setting.test, 0, step=-1)
-        rivals.append([_rivals(depth, test.moments, matrix) for depth in setting.layers])
-        for parts in setting.parts:
-            for depth in setting.layers:
-                problem = MomentTraining(prompts, depth, setting.batch, setting.seed, parts=parts, clip=setting.clip)
-                rule = Adam(setting.lr / depth, (0.9, 0.99), horizon=setting.steps)
-                params = fit(problem, rule, setting.steps).params
-                rows.append(problem.test_risk(params, test).numpy())
-    shape = (len(setting.covariance), len(setting.parts), len(setting.layers), len(setting.seed))
-    plain, white, bent = np.array(rivals).transpose(2, 0, 1)
-    trained = np.array(rows).reshape(shape)
-    text = {"risk": ("risk of trained layers", trained, ("covariance", "parts", "layers", "seed")),
-            "descent": ("best use of L gradients", plain, ("covariance", "layers")),
-            "preconditioned": ("best use of L preconditioned gradients", white, ("covariance", "layers")),
-            "bent": ("best layers that move the inputs", bent, ("covariance", "layers"))}
-    return xr.Dataset({name: (dims, values, {"long_name": label, "units": "1"})
-                       for name, (label, values, dims) in text.items()}, _coordinates(setting))
-
-
-def _coordinates(setting: Setting) -> dict[str, tuple]:
-    labels = {"covariance": "covariance of the inputs", "parts": "trained parts", "layers": "layers L", "seed": "seed"}
-    return {name: (name, list(getattr(setting, name)), {"long_name": label, "units": "1"})
-            for name, label in labels.items()}
-
-
 def _rivals(depth: int, moments: torch.Tensor, matrix: np.ndarray) -> tuple[float, float, float]:
     """What L gradients, L preconditioned ones, and L layers can do at best on prompts of these moments."""
     s = moments[:-1, :-1].permute(2, 0, 1).numpy()
@@ -118,16 +117,6 @@ def _rivals(depth: int, moments: torch.Tensor, matrix: np.ndarray) -> tuple[floa
     white = theory.descent_risk(depth, s @ inverse, matrix, inverse)
     values = np.linalg.eigvals(s @ inverse).real
     return plain, white, theory.layered_risk(*theory.layered_optimum(depth, values), values)
-
-
-def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
-    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
-    devices.device(device)
-    among("covariance", setting.covariance, COVARIANCES)
-    among("parts", setting.parts, PARTS)
-    if min(setting.layers) < 1:
-        raise ValueError(f"layers must be at least 1; got {min(setting.layers)}")
-    return sweep(measure, setting, device=device, split=("covariance", "parts", "layers"), cell_bytes=1e8, **how)
 
 
 def lengths(trained_at: tuple[int, ...], shown: tuple[int, ...], covariance: np.ndarray, prompts: int = 4000,
@@ -193,5 +182,5 @@ def products(x: torch.Tensor) -> torch.Tensor:
 def _bilinear(batch, features) -> torch.Tensor:
     """The numbers that Gamma is multiplied with, one row a prompt: mean label-weighted feature times the query's."""
     context: Context = batch.context
-    pull = torch.einsum("bn,bnk->bk", context.y, features(context.x)) / context.y.shape[-1]
-    return torch.einsum("bk,bl->bkl", pull, features(batch.query)[:, 0]).flatten(1)
+    mean = torch.einsum("bn,bnk->bk", context.y, features(context.x)) / context.y.shape[-1]
+    return torch.einsum("bk,bl->bkl", mean, features(batch.query)[:, 0]).flatten(1)

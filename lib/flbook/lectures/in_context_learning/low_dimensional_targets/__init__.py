@@ -12,6 +12,7 @@ moments, exact over tasks, contexts and label noise.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 import torch
@@ -19,14 +20,14 @@ import xarray as xr
 
 from flbook import devices, rng
 from flbook.data.single_index_prompts import SingleIndexPrompts
+from flbook.domains import Count, Natural, NonNegative, Positive
 from flbook.dynamics import attention_pretraining as pretraining
 from flbook.dynamics.attention_pretraining import Example
 from flbook.estimators.in_context import KernelRidge
 from flbook.lectures.in_context_learning.low_dimensional_targets import alignment as theory
 from flbook.models import kernels
 from flbook.models.relu_layer import ReLULayer
-from flbook.runs.settings import among
-from flbook.runs.sweep import sweep
+from flbook.runs import Grid, axis, sweeps
 from flbook.shapes import Context
 
 VERSION = 1
@@ -34,23 +35,28 @@ BATCH = 50  # prompts held at once: what they need then stays in the cache of a 
 
 
 @dataclass(frozen=True)
-class Setting:
+class Setting(Grid):
     """Everything the experiment depends on; tuples are the axes of the sweep."""
 
-    d: tuple[int, ...] = (32,)  # dimension of an input
-    r: tuple[int, ...] = (2,)  # dimension of the subspace
-    model: tuple[str, ...] = ("one step", "oracle", "frozen")
-    lam: tuple[float, ...] = (1e-3, 1.0)  # ridge of stage two, in units of the features' mean square
-    context: tuple[int, ...] = (16, 32, 64, 128, 256, 512)  # examples n* of a test prompt
-    seed: tuple[int, ...] = tuple(range(10))
-    m: int = 64  # neurons
-    t_1: int = 0  # prompts of stage one at d = 16, (d/16)^3 times as many at d; 0 is the exact expectation of the step
-    n_1: int = 512  # examples of each
-    t_2: int = 1000  # prompts of stage two
-    n_2: int = 128  # examples of each
-    spread: float = 1.0  # biases of stage two are uniform on [-spread, spread]
-    noise: float = 0.0  # tau, of the labels
-    points: int = 16384  # inputs over which E[y^2 phi phi^T] is averaged
+    d: tuple[Count, ...] = axis([32], "input dimension d")
+    r: tuple[Count, ...] = axis([2], "dimension of the subspace r")
+    model: tuple[Literal["one step", "oracle", "frozen"], ...] = axis(["one step", "oracle", "frozen"], "model")
+    lam: tuple[Positive, ...] = axis([1e-3, 1.0], "ridge of stage two λ")  # in units of the features' mean square
+    context: tuple[Count, ...] = axis([16, 32, 64, 128, 256, 512], "examples in the prompt n*")  # of a test
+    seed: tuple[Natural, ...] = axis(range(10), "seed")
+    m: Count = 64  # neurons
+    t_1: Natural = 0  # prompts of stage one at d = 16, (d/16)^3 times as many at d; 0: the step's exact expectation
+    n_1: Count = 512  # examples of each
+    t_2: Count = 1000  # prompts of stage two
+    n_2: Count = 128  # examples of each
+    spread: NonNegative = 1.0  # biases of stage two are uniform on [-spread, spread]
+    noise: NonNegative = 0.0  # tau, of the labels
+    points: Count = 16384  # inputs over which E[y^2 phi phi^T] is averaged
+
+    @classmethod
+    def tiny(cls) -> "Setting":
+        """Two small dimensions and two hundred prompts."""
+        return cls(d=(6, 10), lam=(1e-3, 0.1), context=(8, 64), seed=(0, 1), m=24, t_2=200, n_2=32, points=2000)
 
     @classmethod
     def book(cls) -> "Setting":
@@ -67,9 +73,35 @@ class Setting:
         """Both stages on drawn prompts."""
         return cls(d=(8, 16, 32), model=("one step",), lam=(1e-3,), m=96, t_1=8000, t_2=3000, n_2=256)
 
-    def thinned(self, **fields) -> "Setting":
-        """The same setting with some fields changed."""
-        return replace(self, **fields)
+    def check(self) -> None:
+        """Refuse a subspace that does not fit."""
+        data(self, min(self.d), max(self.r), 1)
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Alignment, risk after both stages, and risk in the limit of many prompts; (model, d, r, lam, context, seed)."""
+    where = devices.device(device)
+    dims = ("d", "r", "seed", "model")
+    shape = tuple(len(getattr(setting, name)) for name in dims)
+    risk = np.empty((*shape, len(setting.lam), len(setting.context)))
+    limit, aligned = np.empty((*shape, len(setting.context))), np.empty(shape)
+    for i, d in enumerate(setting.d):  # cell by cell, since the prompts of one fill the memory
+        for j, r in enumerate(setting.r):
+            for k, seed in enumerate(setting.seed):
+                layers = [layer(name, setting, d, r, seed, where) for name in setting.model]
+                stream = examples(data(setting, d, r, setting.n_2), setting.t_2, seed, 10_000_000, where)
+                every = pretraining.summarise(layers, stream)
+                for at, (own, summaries) in enumerate(zip(layers, every, strict=True)):
+                    risk[i, j, k, at], limit[i, j, k, at] = outcome(setting, own, summaries, d, r, seed)
+                    aligned[i, j, k, at] = own.alignment(r).item()
+    return xr.Dataset({
+        "risk": ((*dims, "lam", "context"), risk, {"long_name": "risk R", "units": "1"}),
+        "limit": ((*dims, "context"), limit, {"long_name": "risk R after endless pretraining", "units": "1"}),
+        "alignment": (dims, aligned, {"long_name": "share of the squared weights in S", "units": "1"}),
+    }, coords=setting.coordinates(*dims, "lam", "context"))
+
+
+run = sweeps(measure, chunk={"seed": 1})
 
 
 def prompts_of_stage_one(setting: Setting, d: int) -> int:
@@ -96,15 +128,14 @@ def stage_one(setting: Setting, d: int, r: int, seed: int, device="cpu") -> ReLU
     if setting.t_1:
         start = ReLULayer(start.w.to(device), start.b.to(device))
         stream = examples(data(setting, d, r, setting.n_1), prompts_of_stage_one(setting, d), seed, 0, device)
-        pull = pretraining.first_pull(start, stream)
+        step = pretraining.first_pull(start, stream)
     else:
-        pull = torch.from_numpy(theory.quadratic_pull(start.w.numpy(), r))
-    return start.pointed(pull).biased(setting.spread, seed)
+        step = torch.from_numpy(theory.quadratic_step(start.w.numpy(), r))
+    return start.pointed(step).biased(setting.spread, seed)
 
 
 def progress(setting: Setting, batches: int = 16, device: str = "cpu") -> xr.DataArray:
     """Share of the squared weights in S as prompts of stage one come in, for the first d and r; (prompts, seed)."""
-    check(setting)
     d, r = setting.d[0], setting.r[0]
     size = prompts_of_stage_one(setting, d) // batches
     where, columns = devices.device(device), []
@@ -114,12 +145,12 @@ def progress(setting: Setting, batches: int = 16, device: str = "cpu") -> xr.Dat
         prompts = data(setting, d, r, setting.n_1)
         parts = [pretraining.first_pull(start, examples(prompts, size, seed, k * -(-size // BATCH), where))
                  for k in range(batches)]
-        pulls = torch.stack(parts).cumsum(0)
-        columns.append([start.pointed(pull).alignment(r).item() for pull in pulls])
+        steps = torch.stack(parts).cumsum(0)
+        columns.append([start.pointed(step).alignment(r).item() for step in steps])
     count = [size * (k + 1) for k in range(batches)]
     count = ("prompts", count, {"long_name": "prompts of stage one T₁", "units": "1"})
     return xr.DataArray(np.array(columns).T, dims=("prompts", "seed"),
-                        coords={"prompts": count, **coordinates(setting, ("seed",))},
+                        coords={"prompts": count, **setting.coordinates("seed")},
                         attrs={"long_name": "share of the squared weights in S", "units": "1"})
 
 
@@ -135,70 +166,15 @@ def layer(name: str, setting: Setting, d: int, r: int, seed: int, device="cpu") 
     return ReLULayer(made.w.float().to(device), made.b.float().to(device))
 
 
-MODELS = ("one step", "oracle", "frozen")
-
-
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Alignment, risk after both stages, and risk in the limit of many prompts; (model, d, r, lam, context, seed)."""
-    check(setting)
-    where = devices.device(device)
-    dims = ("d", "r", "seed", "model")
-    shape = tuple(len(getattr(setting, name)) for name in dims)
-    risk = np.empty((*shape, len(setting.lam), len(setting.context)))
-    limit, aligned = np.empty((*shape, len(setting.context))), np.empty(shape)
-    for i, d in enumerate(setting.d):  # cell by cell, since the prompts of one fill the memory
-        for j, r in enumerate(setting.r):
-            for k, seed in enumerate(setting.seed):
-                layers = [layer(name, setting, d, r, seed, where) for name in setting.model]
-                stream = examples(data(setting, d, r, setting.n_2), setting.t_2, seed, 10_000_000, where)
-                seen = pretraining.summarise(layers, stream)
-                for at, (own, summaries) in enumerate(zip(layers, seen, strict=True)):
-                    risk[i, j, k, at], limit[i, j, k, at] = outcome(setting, own, summaries, d, r, seed)
-                    aligned[i, j, k, at] = own.alignment(r).item()
-    return xr.Dataset({
-        "risk": ((*dims, "lam", "context"), risk, {"long_name": "risk R", "units": "1"}),
-        "limit": ((*dims, "context"), limit, {"long_name": "risk R after endless pretraining", "units": "1"}),
-        "alignment": (dims, aligned, {"long_name": "share of the squared weights in S", "units": "1"}),
-    }, coords=coordinates(setting, (*dims, "lam", "context")))
-
-
-def outcome(setting: Setting, own: ReLULayer, seen, d: int, r: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def outcome(setting: Setting, own: ReLULayer, summaries, d: int, r: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Exact risks at the context lengths: of stage two at every ridge, and of endless pretraining."""
     w, b = (part.double().cpu().numpy() for part in (own.w, own.b))
     x = rng.numpy_generator(seed, f"inputs of the moments, d = {d}").standard_normal((setting.points, d))
     moments = (theory.task_moment(w, b, r), theory.label_moment(w, b, r, x, setting.noise), theory.feature_moment(w, b))
-    tried = [pretraining.trained(own, seen, lam).gamma.cpu().numpy() for lam in setting.lam]
+    tried = [pretraining.trained(own, summaries, lam).gamma.cpu().numpy() for lam in setting.lam]
     *risks, limit = ([theory.risk(gamma, n, *moments) for n in setting.context]
                      for gamma in (*tried, theory.best_gamma(setting.n_2, *moments)))
     return np.array(risks), np.array(limit)
-
-
-def coordinates(setting: Setting, dims: tuple[str, ...]) -> dict:
-    """The axes with their names."""
-    about = {"d": "input dimension d", "r": "dimension of the subspace r", "seed": "seed", "model": "model",
-             "lam": "ridge of stage two λ", "context": "examples in the prompt n*"}
-    return {name: (name, list(getattr(setting, name)), {"long_name": about[name], "units": "1"}) for name in dims}
-
-
-def check(setting: Setting) -> None:
-    """Refuse cells that the model does not have, before any other cell is computed."""
-    among("model", setting.model, MODELS)
-    for d in setting.d:
-        for r in setting.r:
-            data(setting, d, r, min(setting.context))
-    if setting.m < 1 or setting.t_1 < 0 or setting.t_2 < 1 or setting.points < 1:
-        raise ValueError(f"m, t_2 and points must be at least 1 and t_1 at least 0; got m={setting.m}, "
-                         f"t_2={setting.t_2}, points={setting.points}, t_1={setting.t_1}")
-    if not min(setting.lam) > 0:
-        raise ValueError(f"lam must be positive, the ridge of stage two; got {min(setting.lam)}")
-
-
-def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
-    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
-    check(setting)
-    seed_bytes = 24 * BATCH * max(setting.n_1 if setting.t_1 else 1, setting.n_2) * setting.m + 24 * setting.t_2**2
-    cells = len(setting.model) * len(setting.lam) * len(setting.context)
-    return sweep(measure, setting, device=device, split=("seed", "d", "r"), cell_bytes=seed_bytes / cells, **how)
 
 
 def stored(dataset: xr.Dataset) -> xr.Dataset:
@@ -234,5 +210,5 @@ def alone(rival: Callable, setting: Setting, tasks: int = 10, queries: int = 100
         by_task = [(f - batch.target).square().mean(-1) for f in found.values()]
         best = min(by_task, key=lambda error: float(error.mean()))
         columns.append(best.reshape(len(setting.seed), tasks).mean(-1).numpy())
-    return xr.DataArray(np.stack(columns), dims=("context", "seed"), coords=coordinates(setting, ("context", "seed")),
+    return xr.DataArray(np.stack(columns), dims=("context", "seed"), coords=setting.coordinates("context", "seed"),
                         attrs={"long_name": "risk R", "units": "1"})

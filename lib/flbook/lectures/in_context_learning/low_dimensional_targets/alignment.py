@@ -28,7 +28,7 @@ def _moment(d, r, k: int):
     return math.prod((np.asarray(r, float) / 2 + i) / (np.asarray(d, float) / 2 + i) for i in range(k))
 
 
-def quadratic_pull(w: np.ndarray, r: int) -> np.ndarray:
+def quadratic_step(w: np.ndarray, r: int) -> np.ndarray:
     r"""The exact gradient of the link :math:`h_2` at bias 0 and unit neurons, shape ``(m, d)``.
 
     .. math:: g(w) = \frac{3}{\pi\,r(r+2)}\cdot\frac12\,\|w_S\|^2\big(2w_S - \|w_S\|^2 w\big)

@@ -9,14 +9,16 @@ remembers; for :math:`h_4` a state that holds a matrix does it, read twice. Mech
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
+from typing import Literal
 
 import numpy as np
 import torch
 import xarray as xr
 from torch import Tensor
 
-from flbook import devices, hermite
+from flbook import hermite
 from flbook.data.single_index_prompts import SingleIndexPrompts
+from flbook.domains import Count, Natural
 from flbook.estimators import KernelRidge
 from flbook.estimators.online import LeastMeanSquares
 from flbook.lectures.in_context_learning.mamba_features import gates as law
@@ -24,8 +26,7 @@ from flbook.lectures.in_context_learning.mamba_features.gates import mixture, pl
 from flbook.lectures.in_context_learning.mamba_features.mamba_block import MambaBlock, average_of_gates, square_reader
 from flbook.models import kernels
 from flbook.models.mamba import Mamba, tokens
-from flbook.runs.settings import among
-from flbook.runs.sweep import sweep
+from flbook.runs import Grid, axis, sweeps
 from flbook.shapes import Context
 from flbook.theory import forgetting as theory
 
@@ -74,18 +75,20 @@ def gate_law(name: str, n: int) -> tuple[Callable, float]:
 
 
 @dataclass(frozen=True)
-class Setting:
+class Setting(Grid):
     """Everything the experiment depends on; tuples are the axes of the sweep."""
 
-    gate: tuple[str, ...] = ("none", "sigmoid", "slow", "silu 4", "silu 12")
-    d: tuple[int, ...] = (32,)
-    n: tuple[int, ...] = (64, 128, 256, 512, 1024)  # examples of a prompt
-    seed: tuple[int, ...] = tuple(range(12))
-    r: int = 4  # dimension of the subspace in which the direction lies
-    prompts: int = 5  # a seed
+    gate: tuple[Literal[tuple(PREDICTORS)], ...] = axis(["none", "sigmoid", "slow", "silu 4", "silu 12"], "gate")
+    d: tuple[Count, ...] = axis([32], "dimension d")
+    n: tuple[Count, ...] = axis([64, 128, 256, 512, 1024], "examples n")  # of a prompt
+    seed: tuple[Natural, ...] = axis(range(12), "seed")
+    r: Count = 4  # dimension of the subspace in which the direction lies
+    prompts: Count = 5  # a seed
 
-    def __post_init__(self):
-        among("gate", self.gate, PREDICTORS)
+    @classmethod
+    def tiny(cls) -> "Setting":
+        """Three gates in eight dimensions."""
+        return cls(gate=("none", "slow", "silu 4"), d=(6, 8), n=(40, 160), seed=(0, 1), r=2, prompts=4)
 
     @classmethod
     def book(cls) -> "Setting":
@@ -97,18 +100,9 @@ class Setting:
         """Three dimensions, and prompts of up to 4096 examples; forty seeds."""
         return cls(d=(16, 32, 64), n=(64, 128, 256, 512, 1024, 2048, 4096), seed=tuple(range(40)), prompts=8)
 
-
-@torch.no_grad()
-def directions(name: str, context: Context) -> Tensor:
-    """The estimate of beta that a predictor holds after the examples: its answers to the unit vectors, (*E, d)."""
-    *ensemble, n, d = context.x.shape
-    eye = torch.eye(d, dtype=context.x.dtype)
-    return PREDICTORS[name](eye, n)(context, eye.expand(*ensemble, d, d))
-
-
-def squared_cosine(found: Tensor, task: Tensor) -> Tensor:
-    """Squared cosines of estimates with directions."""
-    return torch.cosine_similarity(found, task, dim=-1).square()
+    def check(self) -> None:
+        """Refuse a subspace that does not fit."""
+        SingleIndexPrompts(d=min(self.d), r=self.r)
 
 
 def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
@@ -123,15 +117,30 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
                           squared_cosine(s[..., : setting.r], prompts.task[..., : setting.r]).mean()) for s in found])
         whole.append([[row[k][0] for row in rows] for k in range(len(setting.gate))])
         inside.append([[row[k][1] for row in rows] for k in range(len(setting.gate))])
-    axes = {"d": "dimension d", "n": "examples n", "gate": "gate", "seed": "seed"}
-    shape = [len(getattr(setting, axis)) for axis in axes]
+    dims = ("d", "n", "gate", "seed")
+    shape = [len(getattr(setting, axis)) for axis in dims]
     texts = {"overlap": "squared cosine with β", "inside": "squared cosine with β inside the subspace"}
     return xr.Dataset(
-        {name: (tuple(axes), np.array(values, float).reshape(shape), {"long_name": texts[name], "units": "1"})
+        {name: (dims, np.array(values, float).reshape(shape), {"long_name": texts[name], "units": "1"})
          for name, values in (("overlap", whole), ("inside", inside))},
-        coords={axis: (axis, list(getattr(setting, axis)), {"long_name": text, "units": "1"})
-                for axis, text in axes.items()},
-    )  # fmt: skip
+        coords=setting.coordinates(),
+    )
+
+
+run = sweeps(measure)
+
+
+@torch.no_grad()
+def directions(name: str, context: Context) -> Tensor:
+    """The estimate of beta that a predictor holds after the examples: its answers to the unit vectors, (*E, d)."""
+    *ensemble, n, d = context.x.shape
+    eye = torch.eye(d, dtype=context.x.dtype)
+    return PREDICTORS[name](eye, n)(context, eye.expand(*ensemble, d, d))
+
+
+def squared_cosine(found: Tensor, task: Tensor) -> Tensor:
+    """Squared cosines of estimates with directions."""
+    return torch.cosine_similarity(found, task, dim=-1).square()
 
 
 def features(direction: Tensor, query: Tensor) -> Tensor:
@@ -160,8 +169,8 @@ def risk(seeds: tuple[int, ...], n: tuple[int, ...], d: int = 32, r: int = 4, pr
         held = {name: [directions(name, part.context) for part in (past, new)] for name in names}
         inside = torch.arange(d) < r
         held["inside"] = [direction * inside for direction in held[names[0]]]
-        for name, (seen, fresh) in held.items():
-            readout = torch.linalg.lstsq(features(seen, past.query).flatten(0, 1), past.target.flatten()[:, None])
+        for name, (before, fresh) in held.items():
+            readout = torch.linalg.lstsq(features(before, past.query).flatten(0, 1), past.target.flatten()[:, None])
             table[name].append(_share((features(fresh, new.query) @ readout.solution)[..., 0], new.target))
         some = Context(new.context.x[:, :1], new.context.y[:, :1])  # of every seed; kernels are slow
         answers = [KernelRidge(kernel, lam)(some, new.query[:, :1]) for lam in RIDGES]
@@ -191,12 +200,12 @@ def even(seeds: tuple[int, ...], n: tuple[int, ...], d: tuple[int, ...] = (8, 16
         answer, length = block(batch.context, batch.query), batch.query.square().sum(-1)
         hidden = torch.einsum("...qd,...d->...q", batch.query, batch.task).square()
         plain = torch.stack([torch.ones_like(length), length], -1)
-        left = [part - (plain @ torch.linalg.lstsq(plain, part[..., None]).solution)[..., 0]
-                for part in (answer, hidden)]
+        residuals = [part - (plain @ torch.linalg.lstsq(plain, part[..., None]).solution)[..., 0]
+                     for part in (answer, hidden)]
         weight = block.layer.weights(block.channels(tokens(batch.context, marked=True)))
         matrix = torch.einsum("...l,...lc,...ld->...cd", weight, batch.context.x, batch.context.x)
         top = torch.linalg.eigh(matrix)[1][..., -1]
-        cells.append((torch.cosine_similarity(*left, dim=-1).square().mean(-1),
+        cells.append((torch.cosine_similarity(*residuals, dim=-1).square().mean(-1),
                       squared_cosine(top, batch.task).mean(-1)))
     shape = (len(d), len(n), len(seeds))
     names = {"reading": "squared correlation of the reading", "eigenvector": "squared cosine of the eigenvector"}
@@ -237,12 +246,6 @@ def pretraining_step(seeds: tuple[int, ...], prompts: tuple[int, ...], d: int = 
         coords={"prompts": ("prompts", sizes, {"long_name": "pretraining prompts T", "units": "1"}),
                 "seed": list(seeds)},
     )  # fmt: skip
-
-
-def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
-    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
-    devices.device(device)
-    return sweep(measure, setting, device=device, split=("d", "n"), cell_bytes=1, memory=2**20, **how)
 
 
 def stored(dataset: xr.Dataset) -> xr.Dataset:

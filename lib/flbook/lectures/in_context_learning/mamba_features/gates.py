@@ -50,7 +50,7 @@ def memory(slope: float, bias: float, a: float, n: int, link: Callable) -> float
     return float((one**places).sum() ** 2 / (two**places).sum())
 
 
-def overlap(samples, d: int, gate: Callable, link: Callable, k: int = 1):
+def overlap(samples, d: int, gate: Callable, link: Callable):
     r"""Squared cosine of :math:`\sum_l\omega_l T(y_l)x_l` with the direction, as a ratio of means.
 
     .. math:: \frac{(n - 1)c_1^2 + E\,T^2z^2}{(n - 1)c_1^2 + E\,T^2z^2 + (d - 1)E\,T^2}, \qquad c_1 = E\,T(y)z
@@ -87,9 +87,9 @@ def best_mixture(gates: Sequence[Callable], link: Callable, k: int = 1) -> tuple
     """
     z, y, weight = law_of(link)
     values = np.stack([gate(y) for gate in gates])
-    pull = values @ (weight * hermite.polynomial(k, z))
+    correlation = values @ (weight * hermite.polynomial(k, z))
     moment = (values * weight) @ values.T
-    v = np.linalg.lstsq(moment, pull, rcond=1e-10)[0]
+    v = np.linalg.lstsq(moment, correlation, rcond=1e-10)[0]
     found = v @ values
     return v, float((weight @ (found * hermite.polynomial(k, z))) ** 2 / (weight @ found**2))
 

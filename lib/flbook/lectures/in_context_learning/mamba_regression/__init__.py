@@ -9,20 +9,21 @@ for a task that drifts the same weights are those of the stationary Kalman filte
 
 from dataclasses import dataclass
 from itertools import product
+from typing import Literal
 
 import numpy as np
 import torch
 import xarray as xr
 
-from flbook import devices, fits
+from flbook import fits
 from flbook.data.prompts import LinearPrompts
+from flbook.domains import Count, Natural, NonNegative
 from flbook.estimators import GradientStep, LeastSquares, Ridge
 from flbook.estimators.online import LeastMeanSquares
 from flbook.lectures.in_context_learning.mamba_regression.drifting_prompts import DriftingPrompts
 from flbook.lectures.in_context_learning.mamba_regression.recursion import MambaTraining
 from flbook.models.mamba import Mamba, tokens
-from flbook.runs.settings import among
-from flbook.runs.sweep import sweep
+from flbook.runs import Grid, axis, sweeps
 from flbook.shapes import Quantity
 from flbook.theory import forgetting as theory
 from flbook.training.fit import fit
@@ -33,21 +34,23 @@ PREDICTORS = ("mamba", "attention", "lms", "falling", "ridge")
 
 
 @dataclass(frozen=True)
-class Setting:
+class Setting(Grid):
     """Everything the experiment depends on; tuples are the axes of the sweep."""
 
-    predictor: tuple[str, ...] = PREDICTORS
-    d: tuple[int, ...] = (4,)
-    noise: tuple[float, ...] = (0.0, 0.25, 0.5, 1.0, 2.0)  # sigma_y
-    n: tuple[int, ...] = (5, 10, 20, 40, 80, 160)  # examples of a prompt
-    seed: tuple[int, ...] = tuple(range(12))
-    states: int = 40  # size of the layer's state, d_h in the paper
-    steps: int = 400  # of gradient descent with momentum on the loss over all prompts
-    prompts: int = 400  # fresh ones, to measure the risk on
-    queries: int = 8  # on each
+    predictor: tuple[Literal[PREDICTORS], ...] = axis(PREDICTORS, "predictor")
+    d: tuple[Count, ...] = axis([4], "dimension d")
+    noise: tuple[NonNegative, ...] = axis([0.0, 0.25, 0.5, 1.0, 2.0], "label noise σ_y")
+    n: tuple[Count, ...] = axis([5, 10, 20, 40, 80, 160], "examples n")  # of a prompt
+    seed: tuple[Natural, ...] = axis(range(12), "seed")
+    states: Count = 40  # size of the layer's state, d_h in the paper
+    steps: Natural = 400  # of gradient descent with momentum on the loss over all prompts
+    prompts: Count = 400  # fresh ones, to measure the risk on
+    queries: Count = 8  # on each
 
-    def __post_init__(self):
-        among("predictor", self.predictor, PREDICTORS)
+    @classmethod
+    def tiny(cls) -> "Setting":
+        """Three dimensions, a layer that is hardly trained."""
+        return cls(d=(2, 3), noise=(0.0, 1.0), n=(6, 12), seed=(0, 1, 2), states=20, steps=20, prompts=20)
 
     @classmethod
     def book(cls) -> "Setting":
@@ -63,6 +66,26 @@ class Setting:
     def paper(cls) -> "Setting":
         """The dimensions and prompt lengths of the paper's figure and tables, with the paper's state of 80."""
         return cls(d=(4, 10, 20), n=tuple(range(4, 81, 4)), noise=(0.0, 1.0), states=80, steps=1200, prompts=1000)
+
+
+@torch.no_grad()
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Risk at fresh prompts; dimensions (d, noise, n, predictor, seed)."""
+    risk = []
+    for d, noise, n in product(setting.d, setting.noise, setting.n):
+        prompts = LinearPrompts(n=n, d=d, noise=noise, queries=setting.queries).draw(setting.prompts, setting.seed)
+        for name in setting.predictor:
+            answer = predictor(name, setting, d, n, noise)(prompts.context, prompts.query)
+            risk.append((answer - prompts.target).square().mean((-2, -1)))
+    dims = ("d", "noise", "n", "predictor", "seed")
+    shape = [len(getattr(setting, axis)) for axis in dims]
+    return xr.Dataset(
+        {"risk": (dims, torch.stack(risk).reshape(shape).numpy(), {"long_name": "risk R", "units": "1"})},
+        coords=setting.coordinates(),
+    )
+
+
+run = sweeps(measure, chunk={"d": 1, "noise": 1, "n": 1})
 
 
 def layer(setting: Setting, d: int, n: int) -> Mamba:
@@ -99,24 +122,6 @@ def predictor(name: str, setting: Setting, d: int, n: int, noise: float):
     if name == "falling":
         return LeastMeanSquares(1 / (d + 2), falling=True)
     return Ridge(noise**2) if noise else LeastSquares()
-
-
-@torch.no_grad()
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Risk at fresh prompts; dimensions (d, noise, n, predictor, seed)."""
-    risk = []
-    for d, noise, n in product(setting.d, setting.noise, setting.n):
-        prompts = LinearPrompts(n=n, d=d, noise=noise, queries=setting.queries).draw(setting.prompts, setting.seed)
-        for name in setting.predictor:
-            answer = predictor(name, setting, d, n, noise)(prompts.context, prompts.query)
-            risk.append((answer - prompts.target).square().mean((-2, -1)))
-    axes = {"d": "dimension d", "noise": "label noise σ_y", "n": "examples n", "predictor": "predictor", "seed": "seed"}
-    shape = [len(getattr(setting, axis)) for axis in axes]
-    return xr.Dataset(
-        {"risk": (tuple(axes), torch.stack(risk).reshape(shape).numpy(), {"long_name": "risk R", "units": "1"})},
-        coords={axis: (axis, list(getattr(setting, axis)), {"long_name": text, "units": "1"})
-                for axis, text in axes.items()},
-    )  # fmt: skip
 
 
 def training(setting: Setting, d: int, n: int, prompts: int | None = None,
@@ -211,14 +216,6 @@ def drift(seeds: tuple[int, ...], memory: tuple[float, ...], alpha: tuple[float,
         coords={"memory": ("memory", list(memory), {"long_name": "memory of the task ρ", "units": "1"}),
                 "alpha": ("alpha", list(alpha), {"long_name": "decay α", "units": "1"}), "seed": list(seeds)},
     )  # fmt: skip
-
-
-def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
-    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
-    devices.device(device)
-    prompt = 32 * (max(setting.n) + setting.queries) * (max(setting.d) + 4)  # bytes, four arrays of its size at once
-    return sweep(measure, setting, device=device, split=("d", "n", "noise", "seed"),
-                 cell_bytes=setting.prompts * prompt / len(setting.predictor), memory=2**29, **how)
 
 
 def stored(dataset: xr.Dataset) -> xr.Dataset:

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 import torch
 
 from flbook import rng
-from flbook.data.prompts import Prompts, check_batch, check_noise, check_prompt
+from flbook.data.prompts import Prompts, check_batch
+from flbook.domains import Checked, Count, NonNegative, Probability
 from flbook.shapes import Context
 
 
 @dataclass(frozen=True)
-class DriftingPrompts:
+class DriftingPrompts(Checked):
     r"""Linear regression with a task that forgets itself.
 
     .. math:: y_l = \langle\beta_l, x_l\rangle + \varepsilon_l, \qquad
@@ -19,22 +20,13 @@ class DriftingPrompts:
 
     The task is standard normal at every moment. The query comes after the last example and asks for
     :math:`\beta_{n+1}`. memory: :math:`\rho`; at 1 the task stays as in `flbook.data.prompts.LinearPrompts`.
-
-    Raises ValueError if n or d is below 1, the noise negative, or the memory not between 0 and 1.
     """
 
-    n: int = 100  # examples of a prompt
-    d: int = 4  # dimension
-    memory: float = 0.95  # rho
-    noise: float = 0.0  # sigma_y
-    queries: int = 1  # queries on one context, all of them at the same moment
-
-    def __post_init__(self):
-        check_prompt(self.n, self.d, self.queries)
-        check_noise(self.noise)
-        if not 0 <= self.memory <= 1:
-            raise ValueError(f"memory must lie between 0 and 1, the correlation of a task with the next; "
-                             f"got {self.memory}")
+    n: Count = 100  # examples of a prompt
+    d: Count = 4  # dimension
+    memory: Probability = 0.95  # rho, the correlation of a task with the next
+    noise: NonNegative = 0.0  # sigma_y
+    queries: Count = 1  # queries on one context, all of them at the same moment
 
     def draw(self, batch: int, seed: int | tuple[int, ...], step: int = 0) -> Prompts:
         """One batch of prompts, a pure function of (seed, step); a tuple of seeds gives one leading axis."""

@@ -39,8 +39,8 @@ class MambaTraining(OwnLaw):
         with torch.no_grad():
             last = torch.exp(-model.held(asked))[..., None]
             weighted = model.weights(u) * context.y
-            seen = last * torch.einsum("...l,...lk->...k", weighted, pad(u, (0, 1), value=1.0))
-        both = torch.einsum("...k,...l->...kl", pad(asked, (0, 1), value=1.0), seen).flatten(-2)
+            correlation = last * torch.einsum("...l,...lk->...k", weighted, pad(u, (0, 1), value=1.0))
+        both = torch.einsum("...k,...l->...kl", pad(asked, (0, 1), value=1.0), correlation).flatten(-2)
         size, y = target.shape[-2], target[..., 0]
         second = torch.einsum("...tp,...tr->...pr", both, both) / size
         return cls(model, second, torch.einsum("...tp,...t->...p", both, y) / size, y.square().mean(-1))
@@ -55,14 +55,14 @@ class MambaTraining(OwnLaw):
         """
         d, one, two = len(covariance), omega.sum(), omega.square().sum()
         label = covariance.trace() + noise**2
-        seen, asked = torch.zeros(2, d + 2, d + 2, dtype=covariance.dtype)
+        read, asked = torch.zeros(2, d + 2, d + 2, dtype=covariance.dtype)
         square = covariance @ covariance
-        seen[:d, :d] = (one**2 + two) * square + two * label * covariance
-        seen[d, d] = (one**2 + 2 * two) * (label**2 + 2 * square.trace())
-        seen[d + 1, d + 1] = two * label
+        read[:d, :d] = (one**2 + two) * square + two * label * covariance
+        read[d, d] = (one**2 + 2 * two) * (label**2 + 2 * square.trace())
+        read[d + 1, d + 1] = two * label
         asked[:d, :d], asked[d + 1, d + 1] = covariance, 1.0
         cross = pad(one * square, (0, 2, 0, 2))
-        return cls(model, torch.kron(asked, seen), cross.flatten(), float(covariance.trace()))
+        return cls(model, torch.kron(asked, read), cross.flatten(), float(covariance.trace()))
 
     def start(self) -> Params:
         """The projections before training: ``b`` and ``c``, shape (*E, s, d + 2), the bias in the last column."""
@@ -89,10 +89,10 @@ class MambaTraining(OwnLaw):
     def slope(self, params: Params) -> Params:
         """By the chain rule through K."""
         k = self.merged(params)
-        pull = torch.einsum("...pr,...r->...p", self.second, k.flatten(-2)) - self.cross
-        pull = pull.unflatten(-1, k.shape[-2:])
-        return {"b": torch.einsum("...sk,...kl->...sl", params["c"], pull),
-                "c": torch.einsum("...kl,...sl->...sk", pull, params["b"])}
+        slope = torch.einsum("...pr,...r->...p", self.second, k.flatten(-2)) - self.cross
+        slope = slope.unflatten(-1, k.shape[-2:])
+        return {"b": torch.einsum("...sk,...kl->...sl", params["c"], slope),
+                "c": torch.einsum("...kl,...sl->...sk", slope, params["b"])}
 
     def norm(self, direction: Params) -> Float[Tensor, "*E"]:
         """Euclidean length, one a member."""
