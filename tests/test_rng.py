@@ -33,6 +33,7 @@ def test_a_seed_is_a_whole_number(seed):
             draw()
 
 
+@pytest.mark.usefixtures("without_type_checks")
 def test_a_seed_of_numpy_is_a_seed():
     assert torch.equal(rng.normal((3,), np.int64(5), "noise"), rng.normal((3,), 5, "noise"))
 

@@ -100,7 +100,7 @@ def test_a_pool_is_drawn_anew_under_another_seed_of_the_run(monkeypatch):
         (lambda: LinearPrompts(d=2, covariance=((1.0, 2.0), (2.0, 1.0))), "smallest eigenvalue is -1"),
         (lambda: LinearPrompts(d=2, covariance=((1.0, 0.5), (0.0, 1.0))), "covariance must be finite and symmetric"),
         (lambda: LinearPrompts(d=3, task_covariance=(1.0, 1.0)), "task_covariance must hold d = 3 numbers"),
-        (lambda: LinearPrompts(d=2, covariance="wide"), "covariance must hold d = 2 numbers or d rows of them; got 'wide'"),
+        (lambda: LinearPrompts(d=2, covariance="wide"), "covariance must hold d = 2 numbers .* got 'wide'"),
         (lambda: TaskPool(0), "size must be a whole number of at least 1; got 0"),
         (lambda: TaskPool(3, seed=(0, -1)), r"seed must be a whole number of at least 0 or a tuple .*; got \(0, -1\)"),
         (lambda: LinearPrompts().draw(0, seed=0), "batch must be a whole number of at least 1; got 0"),
