@@ -25,6 +25,7 @@ from flbook.training.batches import Batches
 from flbook.training.fit import fit
 from flbook.training.network import Training
 from flbook.training.optimizers import Momentum
+from flbook.training.problem import Problem
 
 VERSION = 1
 
@@ -75,7 +76,7 @@ def pictures(pair: str, n: int, flip_prob: float) -> FlippedImages:
     return FlippedImages(cifar10((first, second)), n, flip_prob, cifar10((first, second), train=False))
 
 
-def problem(setting: Setting, model: str, data: FlippedImages, device: str) -> Training:
+def problem(setting: Setting, model: str, data: FlippedImages, device: str) -> Problem:
     """The training problem of all seeds, each with its own pictures and weights."""
     sample = data.draw(setting.seed)
     image = tuple(sample.x.shape[-3:])
@@ -92,7 +93,7 @@ def problem(setting: Setting, model: str, data: FlippedImages, device: str) -> T
     return rivals.lazy(plain) if model == "lazy" else plain
 
 
-def outputs(task: Training, params: dict, x: torch.Tensor, at_once: int = 1000) -> torch.Tensor:
+def outputs(task: Problem, params: dict, x: torch.Tensor, at_once: int = 1000) -> torch.Tensor:
     """Outputs ``(seed, pictures)``, a thousand pictures at a time."""
     with torch.no_grad():
         return torch.cat([task.predict(params, part) for part in x.split(at_once, dim=-4)], -1)
