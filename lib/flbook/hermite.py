@@ -233,7 +233,7 @@ def preimages(link: Callable, y: np.ndarray) -> np.ndarray:
 
     Examples
     --------
-    >>> preimages(lambda z: z**2, 4.0).round(6).tolist()
+    >>> preimages(lambda z: z**2, np.array(4.0)).round(6).tolist()
     [-2.0, 2.0]
     """
     y = np.asarray(y, float)
