@@ -178,7 +178,8 @@ def check_prompt(n: int, d: int, queries: int = 1) -> None:
 
 def check_batch(batch: int) -> None:
     """Refuse a batch without prompts."""
-    require("batch", batch, Count)
+    if batch < 1:
+        raise ValueError(f"batch must be at least 1, the prompts of a batch; got {batch}")
 
 
 def check_noise(noise: float) -> None:

@@ -63,10 +63,10 @@ def test_bad_input_is_one_sentence():
         (lambda: SignPrompts(2, 0.0), "noise must be positive"),
         (lambda: SignPrompts(2, -1.0), "noise must be finite and not negative"),
         (lambda: SignPrompts(2, 1.0, (0.0, 1.0), (0.5,)), "chances must add up to 1"),
-        (lambda: SignPrompts(2).draw(0, 0), "batch must be a whole number of at least 1"),
+        (lambda: SignPrompts(2).draw(0, 0), "batch must be at least 1"),
         (lambda: PlanePrompts(0), "n must be at least 1"),
         (lambda: PlanePrompts(2, 0.0), "noise must be positive and finite"),
-        (lambda: PlanePrompts(2).draw(0, 0), "batch must be a whole number of at least 1"),
+        (lambda: PlanePrompts(2).draw(0, 0), "batch must be at least 1"),
     ]:
         with pytest.raises(ValueError, match=sentence):
             make()

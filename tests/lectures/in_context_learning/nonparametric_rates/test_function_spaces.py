@@ -132,7 +132,7 @@ def test_bad_input_is_one_sentence():
         (lambda: FunctionPrompts(line, (1.0,) * 2), "variance must hold 3 numbers"),
         (lambda: FunctionPrompts(line, (1.0, -1.0, 0.0)), "none negative"),
         (lambda: FunctionPrompts(line, (1.0,) * 3, noise=-1.0), "noise must be finite and not negative"),
-        (lambda: FunctionPrompts(line, (1.0,) * 3).draw(0, 0), "batch must be a whole number of at least 1"),
+        (lambda: FunctionPrompts(line, (1.0,) * 3).draw(0, 0), "batch must be at least 1"),
         (lambda: FourierBasis(((1,), (1,))), "every row once"),
         (lambda: FourierBasis(((1,), (1, 2))), "each of d >= 1 integers"),
         (lambda: fourier_line(3).features(torch.zeros(4, 2)), "x must hold points of d = 1"),
