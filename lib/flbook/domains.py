@@ -65,7 +65,6 @@ class Range:
 
 Count = Annotated[int, Range(1)]  # samples, filters, dimensions, steps
 Natural = Annotated[int, Range(0)]  # seeds, steps taken
-Seeds = Natural | tuple[Natural, ...]  # one network, or an ensemble
 Positive = Annotated[float, Range(0, ends="(]")]
 NonNegative = Annotated[float, Range(0)]
 Probability = Annotated[float, Range(0, 1)]
@@ -107,31 +106,6 @@ def require(name: str, value: Any, hint: Any) -> None:
     """
     if not admits(hint, value):
         raise ValueError(f"{name} must be {describe(hint)}; got {_shown(value)}")
-
-
-def checked_arguments(function: Callable) -> Callable:
-    """A function or constructor that refuses, before any work, arguments outside the domains of their annotations.
-
-    Like the fields of a `Checked`, and in the same sentence. Raises ValueError.
-
-    Examples
-    --------
-    >>> @checked_arguments
-    ... def halves(width: Count) -> float:
-    ...     return width / 2
-    >>> halves(2.5)
-    Traceback (most recent call last):
-    ValueError: width must be a whole number of at least 1; got 2.5
-    """
-    signature = inspect.signature(function)
-
-    @wraps(function)
-    def checked(*args: Any, **kwargs: Any) -> Any:
-        for name, value in signature.bind(*args, **kwargs).arguments.items():
-            require(name, value, signature.parameters[name].annotation)
-        return function(*args, **kwargs)
-
-    return checked
 
 
 @cache
@@ -214,3 +188,31 @@ def _all_in(hint: Any, value: Any) -> bool:
 def _shown(value: Any) -> str:
     text = repr(value.tolist() if _is_tensor(value) and value.device.type != "meta" else value)
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+Seeds = Natural | tuple[Natural, ...]  # one network, or an ensemble
+
+
+def checked_arguments(function: Callable) -> Callable:
+    """A function or constructor that refuses, before any work, arguments outside the domains of their annotations.
+
+    Like the fields of a `Checked`, and in the same sentence. Raises ValueError.
+
+    Examples
+    --------
+    >>> @checked_arguments
+    ... def halves(width: Count) -> float:
+    ...     return width / 2
+    >>> halves(2.5)
+    Traceback (most recent call last):
+    ValueError: width must be a whole number of at least 1; got 2.5
+    """
+    signature = inspect.signature(function)
+
+    @wraps(function)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        for name, value in signature.bind(*args, **kwargs).arguments.items():
+            require(name, tuple(value) if isinstance(value, range) else value, signature.parameters[name].annotation)
+        return function(*args, **kwargs)
+
+    return checked
