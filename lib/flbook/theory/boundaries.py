@@ -42,14 +42,6 @@ def cao_variable(n, mu_norm, d, q, sigma_xi=1.0):
     return n * (mu_norm / (sigma_xi * np.sqrt(d))) ** q
 
 
-def cao_boundary(n, d, q, sigma_xi=1.0, constant=1.0):
-    r"""Signal strength on the boundary :math:`n\,\mathrm{SNR}^q = C`: :math:`\sigma_\xi \sqrt d\,(C/n)^{1/q}`.
-
-    Source: Cao et al. (2022), Theorems 4.3 and 4.4.
-    """
-    return sigma_xi * np.sqrt(d) * (constant / n) ** (1 / q)
-
-
 def averaging_error(n, mu_norm, d, flip_prob=0.0, sigma_xi=1.0):
     r"""Test error of the averaging classifier :math:`\sum_i \tilde y_i x_i` on one patch :math:`x = y\mu + \xi`.
 
