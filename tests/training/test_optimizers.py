@@ -29,7 +29,7 @@ from flbook.training.optimizers import (
     SignDescent,
     WeightDecay,
 )
-from flbook.training.problem import Problem
+from flbook.training.problem import Problem, Rule
 
 SEEDS = (0, 1, 2)
 STEPS = 60
@@ -182,7 +182,7 @@ LINEAR = [name for name, rule in RULES.items() if rule(0.1).linear]
 
 def test_every_rule_of_the_library_is_held_here():
     kinds = {kind for kind in vars(optimizers).values() if isinstance(kind, type) and hasattr(kind, "step")}
-    assert kinds - {Problem} == {type(rule(0.1)) for rule in RULES.values()}
+    assert kinds - {Problem, Rule} == {type(rule(0.1)) for rule in RULES.values()}
 
 
 @pytest.mark.parametrize("batched", [False, True], ids=["", "batches"])

@@ -31,6 +31,7 @@ class Problem:
 
     def start(self) -> Params:
         """The parameters before training."""
+        raise NotImplementedError
 
     def at(self, step: int) -> "Problem":
         """The problem of one step. Its batch is a pure function of (seed, step); full batch: the problem itself."""
@@ -46,6 +47,7 @@ class Problem:
 
     def gradient(self, params: Params, *, x: Tensor | None = None, observed: Tensor | None = None) -> Params:
         """Gradient of `train_loss`, in the form of the parameters; at other inputs or labels where these are given."""
+        raise NotImplementedError
 
     def numbering(self) -> tuple[int, Any]:
         """How many samples there are, and which of them the loss is about: in weights, those of the step's batch.
@@ -60,6 +62,7 @@ class Problem:
 
     def norm(self, direction: Params) -> Tensor:
         """Euclidean length, in the space of the weights, of a direction in the form of the parameters; shape ``*E``."""
+        raise NotImplementedError
 
     def decaying(self, params: Params) -> Params:
         """The parameters before training, for a rule that lets all weights decay, those of the start too."""
