@@ -10,7 +10,12 @@ import flbook
 
 CORE = [module.name for module in pkgutil.walk_packages(flbook.__path__, "flbook.")
         if not module.name.startswith(("flbook.lectures.", "flbook.__main__"))]
-WITH_EXAMPLES = ["flbook.domains", "flbook.measures", "flbook.dynamics.gram", "flbook.dynamics.weights",
+WITH_EXAMPLES = ["flbook.domains", "flbook.rng", "flbook.shapes", "flbook.fits", "flbook.hermite", "flbook.measures",
+                 "flbook.data.signal_noise", "flbook.data.prompts", "flbook.data.single_index", "flbook.data.teacher",
+                 "flbook.data.images", "flbook.data.tokens", "flbook.estimators.in_context",
+                 "flbook.estimators.regression", "flbook.estimators.online", "flbook.theory.boundaries",
+                 "flbook.theory.attention_risk", "flbook.theory.forgetting", "flbook.theory.one_step",
+                 "flbook.theory.overlap", "flbook.dynamics.gram", "flbook.dynamics.weights",
                  "flbook.training.batches", "flbook.training.fit", "flbook.training.network",
                  "flbook.training.optimizers"]
 

@@ -24,6 +24,20 @@ def test_seeds_are_one_leading_axis_and_do_not_see_each_other():
     assert torch.equal(rng.normal((4,), (1,), "noise")[0], many[2])
 
 
+@pytest.mark.usefixtures("without_type_checks")
+@pytest.mark.parametrize("seed", [-1, 1.5, "a", True, None])
+def test_a_seed_is_a_whole_number(seed):
+    for draw in (lambda: rng.normal((2,), seed, "noise"), lambda: rng.normal((2,), (0, seed), "noise"),
+                 lambda: rng.numpy_generator(seed, "noise"), lambda: rng.over_seeds(torch.tensor, seed)):
+        with pytest.raises(ValueError, match=f"^seed must be a whole number of at least 0; got {seed!r}$"):
+            draw()
+
+
+@pytest.mark.usefixtures("without_type_checks")
+def test_a_seed_of_numpy_is_a_seed():
+    assert torch.equal(rng.normal((3,), np.int64(5), "noise"), rng.normal((3,), 5, "noise"))
+
+
 def test_the_global_generator_is_left_alone():
     torch.manual_seed(0)
     expected = torch.rand(3)

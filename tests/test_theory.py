@@ -18,10 +18,8 @@ def test_kou_variable_and_boundary_by_hand():
     assert theory.kou_boundary(n=10, d=160, sigma_xi=3.0, constant=16.0) == pytest.approx(12.0)
 
 
-def test_cao_variable_and_boundary_by_hand():
+def test_cao_variable_by_hand():
     assert theory.cao_variable(n=8, mu_norm=5.0, d=100, q=3) == pytest.approx(1.0)
-    assert theory.cao_boundary(n=8, d=100, q=3) == pytest.approx(5.0)
-    assert theory.cao_boundary(n=8, d=100, q=3, sigma_xi=2.0, constant=64.0) == pytest.approx(40.0)
 
 
 @pytest.mark.parametrize("sigma_xi", [0.5, 2.0])
@@ -31,8 +29,6 @@ def test_the_variable_on_the_boundary_is_the_constant(sigma_xi, constant):
     mu = theory.kou_boundary(n, d, sigma_xi, constant)
     assert mu.shape == (3, 2)
     np.testing.assert_allclose(theory.kou_variable(n, mu, d, sigma_xi), constant)
-    mu = theory.cao_boundary(n, d, 3, sigma_xi, constant)
-    np.testing.assert_allclose(theory.cao_variable(n, mu, d, 3, sigma_xi), constant)
 
 
 def simulated(n, mu_norm, d, flip_prob, sigma_xi, seeds=200, points=200):

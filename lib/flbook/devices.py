@@ -6,7 +6,15 @@ import torch
 def device(name: str | torch.device = "cpu") -> torch.device:
     """The torch device of this name.
 
-    Raises ValueError, in one sentence, if the name is unknown or this machine does not have it.
+    Raises
+    ------
+    ValueError
+        If the name is unknown or this machine does not have it.
+
+    Examples
+    --------
+    >>> device()
+    device(type='cpu')
     """
     try:
         found = torch.device(name)

@@ -16,20 +16,34 @@ Traceback (most recent call last):
 ValueError: tosses must be a whole number of at least 1; got 2.5
 """
 
+import inspect
 import math
 import sys
 import types
 import typing
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
-from functools import cache
+from functools import cache, wraps
 from numbers import Integral, Real
 from typing import Annotated, Any, Literal
 
 
 @dataclass(frozen=True)
 class Range:
-    """Numbers between two ends, each of which belongs to them or not."""
+    """Numbers between two ends, each of which belongs to them or not.
+
+    Parameters
+    ----------
+    low, high
+        The ends.
+    ends
+        ``"["`` or ``"("``, then ``"]"`` or ``")"``: a round one is left out.
+
+    Examples
+    --------
+    >>> Range(0, 0.5, "[)").holds(0.5)
+    False
+    """
 
     low: float = -math.inf
     high: float = math.inf
@@ -62,7 +76,12 @@ class Checked:
     """A frozen dataclass whose fields lie in the domains of their annotations.
 
     Checked are numbers, strings, ``Literal`` choices, tuples of them, and tensors of numbers; fields of other types are
-    left to the class. Raises ValueError.
+    left to the class, and so is what no field can refuse alone: after ``super().__post_init__()``.
+
+    Raises
+    ------
+    ValueError
+        If a field is outside its domain.
     """
 
     def __post_init__(self):
@@ -73,9 +92,20 @@ def check(instance: Any) -> None:
     """Refuse a dataclass one of whose fields is outside its domain."""
     hints = _hints(type(instance))
     for field in fields(instance):
-        value, hint = getattr(instance, field.name), hints[field.name]
-        if not admits(hint, value):
-            raise ValueError(f"{field.name} must be {describe(hint)}; got {_shown(value)}")
+        require(field.name, getattr(instance, field.name), hints[field.name])
+
+
+def require(name: str, value: Any, hint: Any) -> None:
+    """Refuse a value outside the domain of an annotation, in one sentence.
+
+    Examples
+    --------
+    >>> require("seed", 1.5, Natural)
+    Traceback (most recent call last):
+    ValueError: seed must be a whole number of at least 0; got 1.5
+    """
+    if not admits(hint, value):
+        raise ValueError(f"{name} must be {describe(hint)}; got {_shown(value)}")
 
 
 @cache
@@ -158,3 +188,31 @@ def _all_in(hint: Any, value: Any) -> bool:
 def _shown(value: Any) -> str:
     text = repr(value.tolist() if _is_tensor(value) and value.device.type != "meta" else value)
     return text if len(text) <= 60 else text[:57] + "..."
+
+
+Seeds = Natural | tuple[Natural, ...]  # one network, or an ensemble
+
+
+def checked_arguments(function: Callable) -> Callable:
+    """A function or constructor that refuses, before any work, arguments outside the domains of their annotations.
+
+    Like the fields of a `Checked`, and in the same sentence. Raises ValueError.
+
+    Examples
+    --------
+    >>> @checked_arguments
+    ... def halves(width: Count) -> float:
+    ...     return width / 2
+    >>> halves(2.5)
+    Traceback (most recent call last):
+    ValueError: width must be a whole number of at least 1; got 2.5
+    """
+    signature = inspect.signature(function)
+
+    @wraps(function)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        for name, value in signature.bind(*args, **kwargs).arguments.items():
+            require(name, tuple(value) if isinstance(value, range) else value, signature.parameters[name].annotation)
+        return function(*args, **kwargs)
+
+    return checked

@@ -35,8 +35,25 @@ class Fit(NamedTuple):
 def exponent(da: xr.DataArray, x: str, over: str = "seed") -> Fit:
     """Slope of log(mean of `da` over the seeds) against log x, by least squares.
 
-    `da` has the dimensions `x` and `over`; without `over` it is the mean already, and the interval is not known.
-    Raises ValueError if another dimension is left, or a mean or a coordinate is not positive.
+    Parameters
+    ----------
+    da
+        Values with the dimensions `x` and `over`; without `over` it is the mean already, and the interval is not known.
+    x
+        The coordinate, above 0.
+    over
+        The seeds.
+
+    Raises
+    ------
+    ValueError
+        If `da` has another dimension, or a mean or a coordinate is not positive.
+
+    Examples
+    --------
+    >>> n = np.array([10, 20, 40])
+    >>> round(exponent(xr.DataArray(3.0 / n**2, {"n": n}, "n"), "n").value, 6)
+    -2.0
     """
     data = _by_seed(da, over, x)
     slope = _slope(_positive(da, x))
@@ -54,7 +71,29 @@ def exponent(da: xr.DataArray, x: str, over: str = "seed") -> Fit:
 def crossing(da: xr.DataArray, x: str, level: float, over: str = "seed", log: bool = True) -> xr.DataArray:
     """Where the mean of `da` over the seeds first crosses `level` as x grows, for every point of the other dimensions.
 
-    Between two values of x the curve is a straight line in log x (in x if not `log`). NaN where it never crosses.
+    Parameters
+    ----------
+    da
+        Values with the dimension `x`; those over `over`, if it is one, are averaged.
+    x
+        The coordinate.
+    level
+        To be crossed, from either side.
+    over
+        The seeds.
+    log
+        Between two values of x the curve is a straight line in log x, or in x itself?
+
+    Returns
+    -------
+    DataArray
+        Values of x, NaN where the curve never crosses.
+
+    Examples
+    --------
+    >>> da = xr.DataArray([0.5, 0.3, 0.1], {"d": [1.0, 10.0, 100.0]}, "d")
+    >>> round(float(crossing(da, "d", level=0.3)), 6)
+    10.0
     """
     curve = (da.mean(over) if over in da.dims else da).transpose(..., x)
     grid = _positive(da, x) if log else da[x].to_numpy().astype(float)
@@ -69,8 +108,21 @@ def crossing(da: xr.DataArray, x: str, level: float, over: str = "seed", log: bo
 def boundary(da: xr.DataArray, x: str, along: str, level: float, over: str = "seed") -> Fit:
     """Exponent of a boundary: the slope of log(crossing in x) against log(along).
 
-    `da` has the dimensions `x`, `along` and `over`. Raises ValueError if the level is not crossed everywhere, or not in
-    at least 95 % of the resamples.
+    Parameters
+    ----------
+    da
+        Values with the dimensions `x`, `along` and `over`.
+    x, along
+        Coordinates above 0; each curve over x crosses the level.
+    level
+        To be crossed.
+    over
+        The seeds.
+
+    Raises
+    ------
+    ValueError
+        If the level is not crossed everywhere, or not in at least 95 % of the resamples.
     """
     data = _by_seed(da, over, along, x)
     slope, grid = _slope(_positive(da, along)), _positive(da, x)
@@ -94,9 +146,24 @@ def boundary(da: xr.DataArray, x: str, along: str, level: float, over: str = "se
 def collapse(da: xr.DataArray, x: str, groups: str | Sequence[str], over: str = "seed") -> Fit:
     """How far the curves of the `groups` lie apart at equal x: max over x of (highest - lowest mean).
 
-    x is a dimension, or a coordinate over the groups and one more dimension, such as n|mu|^4/(sigma^4 d) over (d, mu).
-    Then the curves are compared at every x of theirs that all of them reach, on straight lines in log x.
     Noise adds to a largest difference: take enough seeds.
+
+    Parameters
+    ----------
+    da
+        Values with the seeds, the groups and one more dimension.
+    x
+        A dimension, or a coordinate over the groups and one more dimension, such as n|mu|^4/(sigma^4 d) over (d, mu).
+        Then the curves are compared at every x of theirs that all of them reach, on straight lines in log x.
+    groups
+        The dimension, or several, that tells the curves apart.
+    over
+        The seeds.
+
+    Raises
+    ------
+    ValueError
+        If dimensions do not fit, or the curves have no x in common.
     """
     groups = (groups,) if isinstance(groups, str) else tuple(groups)
     inner = [dim for dim in da.dims if dim != over and dim not in groups]
@@ -125,7 +192,22 @@ def collapse(da: xr.DataArray, x: str, groups: str | Sequence[str], over: str = 
 def statistic(da: xr.DataArray, of: Callable[[np.ndarray], np.ndarray], dims: Sequence[str], over: str = "seed") -> Fit:
     """Any statistic of the mean of `da` over the seeds.
 
-    of: function of means, shape ``(R, *dims)``, that returns ``(R,)``: one statistic a mean, R resampled means at once.
+    Parameters
+    ----------
+    da
+        Values with the dimensions `dims` and `over`.
+    of
+        Function of means, shape ``(R, *dims)``, that returns ``(R,)``: one statistic a mean, R resampled means at once.
+    dims
+        In the order that `of` expects.
+    over
+        The seeds.
+
+    Examples
+    --------
+    >>> da = xr.DataArray([[1.0, 5.0], [3.0, 5.0]], dims=("seed", "n"))
+    >>> statistic(da, lambda means: means[:, 1] - means[:, 0], ("n",)).value
+    3.0
     """
     data = _by_seed(da, over, *dims)
     return _fit(lambda weights: of(_means(weights, data)), data, f"the statistic of {_name(da)}")
@@ -135,6 +217,11 @@ def rank_correlation(a: xr.DataArray, b: xr.DataArray, over: str = "seed") -> Fi
     """Spearman's rank correlation of `a` and `b` over all of their cells, every seed of every cell being one.
 
     A seed stands for all of its cells: resampling draws seeds.
+
+    Raises
+    ------
+    ValueError
+        If the two do not have the same dimensions, `over` among them.
     """
     if set(a.dims) != set(b.dims) or over not in a.dims:
         raise ValueError(f"{_name(a)} and {_name(b)} must have the same dimensions with {over!r} among them, not "

@@ -16,6 +16,8 @@ from functools import cached_property
 import numpy as np
 from numpy.polynomial import hermite_e
 
+from flbook.domains import Checked, Natural, require
+
 Places = Sequence[float] | np.ndarray
 REACH = 12.0  # beyond it the normal density is below 1e-31
 _NODES = np.polynomial.legendre.leggauss(48)
@@ -25,9 +27,15 @@ def polynomial(k: int, z):
     r"""The normalised Hermite polynomial :math:`h_k(z)`, of a number, an array or a tensor.
 
     By the recursion :math:`\sqrt{k+1}\,h_{k+1} = z h_k - \sqrt k\,h_{k-1}`.
+
+    Raises ValueError if k is no whole number of at least 0.
+
+    Examples
+    --------
+    >>> round(polynomial(2, 3.0) * math.sqrt(2), 6)  # z^2 - 1
+    8.0
     """
-    if k < 0:
-        raise ValueError(f"k must be a degree, 0, 1, 2, ..., not {k}")
+    require("k", k, Natural)
     below, here = 0 * z, 0 * z + 1
     for j in range(k):
         below, here = here, (z * here - math.sqrt(j) * below) / math.sqrt(j + 1)
@@ -35,10 +43,26 @@ def polynomial(k: int, z):
 
 
 @dataclass(frozen=True)
-class Series:
-    r"""A polynomial link :math:`g = \sum_k c_k h_k`; `coefficients` holds :math:`c_0, c_1, \dots`.
+class Series(Checked):
+    r"""A polynomial link :math:`g = \sum_k c_k h_k`, to be called on a number, an array or a tensor.
 
-    Call it on a number, an array or a tensor. Products and powers are exact, up to rounding.
+    Products and powers are exact, up to rounding.
+
+    Parameters
+    ----------
+    coefficients
+        :math:`c_0, c_1, \dots`
+
+    Raises
+    ------
+    ValueError
+        If there is no coefficient, or one is no number.
+
+    Examples
+    --------
+    >>> square = he(1) * he(1)  # z^2 = h_0 + sqrt(2) h_2
+    >>> [round(c, 6) for c in square.coefficients], round(square(3.0), 6)
+    ([1.0, 0.0, 1.414214], 9.0)
     """
 
     coefficients: tuple[float, ...]
@@ -76,9 +100,8 @@ class Series:
 
 
 def he(k: int) -> Series:
-    r"""The link :math:`h_k`: variance one, and nothing of any other degree."""
-    if k < 0:
-        raise ValueError(f"k must be a degree, 0, 1, 2, ..., not {k}")
+    r"""The link :math:`h_k`: variance one, and nothing of any other degree. Raises ValueError as `polynomial` does."""
+    require("k", k, Natural)
     return Series((0.0,) * k + (1.0,))
 
 
@@ -96,6 +119,12 @@ def nodes(breaks: Places = ()) -> tuple[np.ndarray, np.ndarray]:
 
     Gauss-Legendre on pieces of length one or less that end at the `breaks`, where f may jump, or bend like a square
     root: on each piece z = middle + half sin(angle), which smooths both ends.
+
+    Examples
+    --------
+    >>> z, weight = nodes(breaks=[0.0])
+    >>> round(float(weight @ (z > 0)), 6)
+    0.5
     """
     grid = np.arange(-REACH, REACH + 1)
     ends = np.unique(np.concatenate([grid, np.clip(np.asarray(breaks, float), -REACH, REACH)]))
@@ -107,13 +136,25 @@ def nodes(breaks: Places = ()) -> tuple[np.ndarray, np.ndarray]:
 
 
 def mean(f: Callable, breaks: Places = ()) -> float:
-    """E f(z) for a standard normal z; `breaks` are the places at which f jumps or bends."""
+    """E f(z) for a standard normal z; `breaks` are the places at which f jumps or bends.
+
+    Examples
+    --------
+    >>> round(mean(lambda z: z**4), 6)
+    3.0
+    """
     z, weight = nodes(breaks)
     return float(weight @ f(z))
 
 
 def coefficients(link: Callable, degree: int, breaks: Places = ()) -> np.ndarray:
-    r"""The Hermite coefficients :math:`c_k = E\,g(z)h_k(z)` for k = 0 ... degree, shape (degree + 1,)."""
+    r"""The Hermite coefficients :math:`c_k = E\,g(z)h_k(z)` for k = 0 ... degree, shape (degree + 1,).
+
+    Examples
+    --------
+    >>> coefficients(he(3), degree=4).tolist()
+    [0.0, 0.0, 0.0, 1.0, 0.0]
+    """
     if isinstance(link, Series):
         given = np.zeros(max(degree + 1, len(link.coefficients)))
         given[: len(link.coefficients)] = link.coefficients
@@ -134,8 +175,28 @@ def _first(strengths: np.ndarray, what: str, tol: float) -> int:
 def information_exponent(link: Callable, degree: int = 8, breaks: Places = (), tol: float = 1e-10) -> int:
     r"""The smallest k >= 1 with :math:`c_k \ne 0`: the first degree at which the label itself correlates with z.
 
-    Degrees up to `degree` are tried; :math:`c_k^2` counts as zero below `tol` times the link's mean square.
-    Raises ValueError if none is left. Source: Ben Arous et al. (2021), Definition 1.2.
+    Parameters
+    ----------
+    link
+        A function of numpy arrays, or a `Series`.
+    degree
+        The highest k that is tried.
+    breaks
+        Where the link jumps or bends.
+    tol
+        :math:`c_k^2` counts as zero below `tol` times the link's mean square.
+
+    Raises
+    ------
+    ValueError
+        If the exponent is above `degree`.
+
+    Source: Ben Arous et al. (2021), Definition 1.2.
+
+    Examples
+    --------
+    >>> information_exponent(he(3)), information_exponent(np.tanh)
+    (3, 1)
     """
     scale = link.mean_square if isinstance(link, Series) else mean(lambda z: link(z) ** 2, breaks)
     return _first(coefficients(link, degree, breaks) ** 2 / scale, "information", tol)
@@ -168,7 +229,13 @@ def _bisected(f: Callable, low: np.ndarray, high: np.ndarray, level: float | np.
 
 
 def preimages(link: Callable, y: np.ndarray) -> np.ndarray:
-    """All z with g(z) = y, shape (branches, *y): one a monotone branch of the link, NaN where a branch misses y."""
+    """All z with g(z) = y, shape (branches, *y): one a monotone branch of the link, NaN where a branch misses y.
+
+    Examples
+    --------
+    >>> preimages(lambda z: z**2, np.array(4.0)).round(6).tolist()
+    [-2.0, 2.0]
+    """
     y = np.asarray(y, float)
     slack = 1e-13 * (1 + np.abs(y))  # a label at a turning value may miss its own branch by a rounding error
     ends = np.concatenate([[-REACH], turning_points(link), [REACH]])
@@ -193,7 +260,14 @@ def best_gate(link: Callable, k: int) -> Callable:
 
     .. math:: \zeta_k(y) = \frac{\sum_{z: g(z) = y} h_k(z)\,\varphi(z)/|g'(z)|}{\sum_{z: g(z) = y} \varphi(z)/|g'(z)|}
 
-    The link has to be smooth, and flat at single points only. Source: Damian et al. (2024), section 2.
+    The link has to be smooth, and flat at single points only.
+
+    Source: Damian et al. (2024), section 2.
+
+    Examples
+    --------
+    >>> bool(np.allclose(best_gate(lambda z: z**2, 2)(np.array([4.0])), polynomial(2, 2.0)))  # y tells z up to its sign
+    True
     """
     derivative = slope(link)
 
@@ -211,7 +285,23 @@ def best_gate(link: Callable, k: int) -> Callable:
 def strength(gate: Callable, link: Callable, k: int, jumps: Places = ()) -> float:
     r"""How much of a gate points at degree k, :math:`c_k(T)^2 / E\,T(y)^2`, a share between 0 and 1.
 
-    `jumps` are the labels at which the gate T jumps or bends. Source: Cauchy-Schwarz; derived in the lecture.
+    Parameters
+    ----------
+    gate
+        T, of the labels.
+    link
+        g.
+    k
+        The degree.
+    jumps
+        Labels at which the gate jumps or bends.
+
+    Source: Cauchy-Schwarz; derived in the lecture.
+
+    Examples
+    --------
+    >>> round(strength(lambda y: y, he(3), 3), 6)
+    1.0
     """
     z, weight = nodes(breaks_of(link, jumps))
     values = gate(link(z))
@@ -228,7 +318,18 @@ def best_strengths(link: Callable, degree: int) -> np.ndarray:
 def generative_exponent(link: Callable, degree: int = 6, tol: float = 1e-10) -> int:
     r"""The smallest k >= 1 at which some gate T(y) correlates with z, that is :math:`E\,\zeta_k(y)^2 \ne 0`.
 
-    At most the information exponent. Raises ValueError if it is above `degree`. Source: Damian et al. (2024),
-    Definition 2.3.
+    At most the information exponent.
+
+    Raises
+    ------
+    ValueError
+        If it is above `degree`.
+
+    Source: Damian et al. (2024), Definition 2.3.
+
+    Examples
+    --------
+    >>> information_exponent(he(3)), generative_exponent(he(3))
+    (3, 1)
     """
     return _first(best_strengths(link, degree), "generative", tol)

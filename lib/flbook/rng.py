@@ -2,8 +2,8 @@
 
 So the same noise serves every signal strength of a phase diagram, a cell keeps its value when the grid around it
 changes, and a GPU sees what the CPU drew. (Only endless streams, the prompts of a pretraining, are drawn where they are
-used.) ``FLBOOK_SEED``, when set, is hashed into every seed: the whole book can be
-run again on numbers that nobody has looked at.
+used.) ``FLBOOK_SEED``, when set, is hashed into every seed: the whole book can be run again on numbers that nobody has
+looked at.
 """
 
 import hashlib
@@ -11,17 +11,33 @@ import os
 
 import numpy as np
 
+from flbook.domains import Natural, require
+
 
 def entropy(seed: int, role: str) -> int:
-    """64 bits that depend on the seed, the role and ``FLBOOK_SEED``."""
-    text = f"{os.environ.get('FLBOOK_SEED', '')}|{int(seed)}|{role}"
+    """63 bits that depend on the seed, the role and ``FLBOOK_SEED``. Raises ValueError as `over_seeds` does."""
+    text = f"{os.environ.get('FLBOOK_SEED', '')}|{_whole(seed)}|{role}"
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
 
 
 def generator(seed: int, role: str, device="cpu"):
-    """A torch generator for one role, such as ``"noise"`` or ``"weights"``.
+    """A torch generator for one role.
 
-    device: where it draws. A GPU's numbers are as good as the CPU's, and others.
+    Parameters
+    ----------
+    seed
+        A whole number.
+    role
+        What is drawn, such as ``"noise"`` or ``"weights"``.
+    device
+        Where it draws. A GPU's numbers are as good as the CPU's, and others.
+
+    Examples
+    --------
+    >>> import torch
+    >>> one, same = (torch.rand(3, generator=generator(0, "noise")) for _ in range(2))
+    >>> torch.equal(one, same)
+    True
     """
     import torch
 
@@ -34,20 +50,53 @@ def numpy_generator(seed: int, role: str) -> np.random.Generator:
 
 
 def over_seeds(draw, seed):
-    """``draw(seed)`` for one seed; for a tuple (list, range) of seeds the draws stacked along a new first axis."""
+    """``draw(seed)`` for one seed; for a tuple (list, range) of seeds the draws stacked along a new first axis.
+
+    Raises
+    ------
+    ValueError
+        If a seed is no whole number of at least 0.
+    """
     import torch
 
     if isinstance(seed, tuple | list | range):
-        return torch.stack([draw(int(one)) for one in seed])
-    return draw(int(seed))
+        return torch.stack([draw(_whole(one)) for one in seed])
+    return draw(_whole(seed))
 
 
 def normal(shape: tuple[int, ...], seed: int | tuple[int, ...], role: str, device="cpu", dtype=None):
-    """Standard normal numbers, shape ``(*seeds, *shape)``: one leading axis if `seed` is a tuple.
+    """Standard normal numbers.
 
-    dtype: float64 unless said otherwise. device: where they are drawn, see `generator`.
+    Parameters
+    ----------
+    shape
+        Of the draw of one seed.
+    seed
+        A whole number, or a tuple of them.
+    role
+        What is drawn.
+    device
+        Where they are drawn, see `generator`.
+    dtype
+        float64 unless said otherwise.
+
+    Returns
+    -------
+    Tensor
+        Shape ``(*seeds, *shape)``: one leading axis if `seed` is a tuple.
+
+    Examples
+    --------
+    >>> normal((4, 2), (0, 1, 2), "noise").shape
+    torch.Size([3, 4, 2])
     """
     import torch
 
     like = {"dtype": dtype or torch.float64, "device": device}
     return over_seeds(lambda one: torch.randn(shape, generator=generator(one, role, device), **like), seed)
+
+
+def _whole(seed) -> int:
+    """A seed as a plain integer; anything else is refused."""
+    require("seed", seed, Natural)
+    return int(seed)

@@ -27,10 +27,17 @@ from torch import Tensor
 
 
 class Context(NamedTuple):
-    """The examples of a prompt: inputs x, shape ``(*E, n, d)``, and their labels y, shape ``(*E, n)``.
+    """The examples of a prompt.
 
     Everything that answers a prompt, trained or not, is called ``predictor(context, query)`` with queries of shape
     ``(*E, q, d)``, and returns its predictions, shape ``(*E, q)``.
+
+    Parameters
+    ----------
+    x
+        Inputs, shape ``(*E, n, d)``.
+    y
+        Their labels, shape ``(*E, n)``.
     """
 
     x: Float[Tensor, "*E n d"]
@@ -40,7 +47,16 @@ class Context(NamedTuple):
 class Quantity(NamedTuple):
     """Something to record while training: a function of the parameters, and what to call its result.
 
-    ``of(params)`` returns a tensor of shape ``(*E, *dims)``.
+    Parameters
+    ----------
+    name
+        Of the variable in the Dataset.
+    of
+        ``of(params)`` returns a tensor of shape ``(*E, *dims)``.
+    dims
+        Names of its own axes.
+    long_name, units
+        What figures call it.
     """
 
     name: str
@@ -51,7 +67,25 @@ class Quantity(NamedTuple):
 
 
 def per_member(scalar: float | Tensor, like: Tensor) -> float | Tensor:
-    """A number, or one number a member (shape ``*E``), made ready to multiply `like` (shape ``*E ...``)."""
+    """A number, or one number a member, made ready to multiply a tensor of the ensemble.
+
+    Parameters
+    ----------
+    scalar
+        A number, or a tensor of shape ``*E``.
+    like
+        What it will multiply, shape ``(*E, ...)``.
+
+    Raises
+    ------
+    ValueError
+        If the shape of the scalar is not that of the ensemble.
+
+    Examples
+    --------
+    >>> per_member(torch.tensor([0.1, 0.2]), torch.zeros(2, 5, 3)).shape
+    torch.Size([2, 1, 1])
+    """
     if not isinstance(scalar, Tensor) or scalar.ndim == 0:
         return scalar
     fits = all(size in (1, axis) for size, axis in zip(scalar.shape, like.shape, strict=False))
@@ -64,5 +98,11 @@ def per_member(scalar: float | Tensor, like: Tensor) -> float | Tensor:
 
 
 def signs(k: int, like: Tensor) -> Tensor:
-    """The output sign of each of `k` filters: +1 for the first half, -1 for the second."""
+    """The output sign of each of `k` filters: +1 for the first half, -1 for the second.
+
+    Examples
+    --------
+    >>> signs(4, torch.zeros(()))
+    tensor([ 1.,  1., -1., -1.])
+    """
     return torch.cat([like.new_ones(k // 2), -like.new_ones(k - k // 2)])

@@ -112,22 +112,23 @@ def test_the_law_in_float32_of_filters_that_learned_the_signal_alone():
 
 
 BAD = [
-    (dict(n=0), "n must be at least 1, the number of training samples; got 0"),
-    (dict(n=-3), "n must be at least 1, the number of training samples; got -3"),
-    (dict(d=1), "d must be at least 2, to hold the signal and noise beside it; got 1"),
-    (dict(mu_norm=0.0), "mu_norm must be positive and finite, so that 0 < SNR < infinity; got 0"),
-    (dict(mu_norm=math.inf), "mu_norm must be positive and finite, so that 0 < SNR < infinity; got inf"),
-    (dict(mu_norm=-1.0), "mu_norm must be positive"),
-    (dict(mu_norm=math.nan), "mu_norm must be positive"),
-    (dict(sigma_xi=0.0), "sigma_xi must be positive and finite, so that 0 < SNR < infinity; got 0"),
-    (dict(sigma_xi=math.inf), "sigma_xi must be positive and finite"),
-    (dict(flip_prob=0.5), r"flip_prob must lie in \[0, 1/2\), since beyond 1/2 flips carry the label; got 0.5"),
-    (dict(flip_prob=-0.1), r"flip_prob must lie in \[0, 1/2\)"),
-    (dict(flip_prob=math.nan), r"flip_prob must lie in \[0, 1/2\)"),
+    (dict(n=0), "n must be a whole number of at least 1; got 0"),
+    (dict(n=2.5), "n must be a whole number of at least 1; got 2.5"),
+    (dict(n="many"), "n must be a whole number of at least 1; got 'many'"),
+    (dict(d=1), "d must be a whole number of at least 2; got 1"),
+    (dict(mu_norm=0.0), "mu_norm must be a number above 0; got 0.0"),
+    (dict(mu_norm=math.inf), "mu_norm must be a number above 0; got inf"),
+    (dict(mu_norm=-1.0), "mu_norm must be a number above 0; got -1.0"),
+    (dict(sigma_xi=0.0), "sigma_xi must be a number above 0; got 0.0"),
+    (dict(sigma_xi=math.nan), "sigma_xi must be a number above 0; got nan"),
+    (dict(flip_prob=0.6), r"flip_prob must be a number in \[0, 0.5\); got 0.6"),
+    (dict(flip_prob=-0.1), r"flip_prob must be a number in \[0, 0.5\); got -0.1"),
+    (dict(orthogonal="yes"), "orthogonal must be True or False; got 'yes'"),
 ]
 
 
 @pytest.mark.parametrize("arguments, sentence", BAD, ids=str)
+@pytest.mark.usefixtures("without_type_checks")
 def test_bad_input_is_one_sentence(arguments, sentence):
     with pytest.raises(ValueError, match=sentence) as error:
         SignalNoise(**arguments)

@@ -44,7 +44,7 @@ def test_test_points_fill_the_index_evenly():
 
 
 def test_bad_input_is_one_sentence():
-    with pytest.raises(ValueError, match="n and d must be at least 1"):
+    with pytest.raises(ValueError, match="n must be a whole number of at least 1; got 0"):
         SingleIndex(n=0)
-    with pytest.raises(ValueError, match="noise must be finite and not negative"):
+    with pytest.raises(ValueError, match="noise must be a number of at least 0; got nan"):
         SingleIndex(noise=math.nan)

@@ -50,10 +50,10 @@ def test_a_mean_field_network_represents_it():
 
 def test_bad_input_is_one_sentence():
     for change, sentence in [
-        (dict(n=0), "n, d and k must be at least 1; got n=0"),
+        (dict(n=0), "n must be a whole number of at least 1; got 0"),
         (dict(k=3, d=2), "3 directions do not fit into d = 2"),
         (dict(k=3, d=1, spread=True), "3 directions do not fit into d = 1"),
-        (dict(sharpness=0.0), "sharpness must be positive and finite"),
+        (dict(sharpness=0.0), "sharpness must be a number above 0; got 0.0"),
     ]:
         with pytest.raises(ValueError, match=sentence):
             Teacher(**change)

@@ -28,5 +28,5 @@ def test_an_ensemble_is_its_members():
 
 @pytest.mark.parametrize("n", [0, 1797])
 def test_a_split_needs_both_halves(n):
-    with pytest.raises(ValueError, match=f"n must lie between 1 and 1796, .*got {n}"):
+    with pytest.raises(ValueError, match=rf"^n must be a whole number in \[1, 1796\]; got {n}$"):
         ten_digits(n)

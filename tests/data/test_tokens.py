@@ -56,11 +56,11 @@ def test_the_law_of_fresh_tokens_has_the_moments_of_drawn_ones():
 @pytest.mark.parametrize(
     "change, message",
     [
-        ({"mu_norm": 0.0}, "mu_norm must be positive and finite; got 0.0"),
-        ({"varrho": 1.0}, r"varrho must lie in \[0, 1\)"),
-        ({"tokens": 3}, "tokens must be at least 4"),
-        ({"flip_prob": 0.5}, r"flip_prob must lie in \[0, 1/2\)"),
-        ({"d": 1}, "d must be at least 2"),
+        ({"mu_norm": 0.0}, "mu_norm must be a number above 0; got 0.0"),
+        ({"varrho": 1.0}, r"varrho must be a number in \[0, 1\); got 1.0"),
+        ({"tokens": 3}, "tokens must be a whole number of at least 4; got 3"),
+        ({"flip_prob": 0.5}, r"flip_prob must be a number in \[0, 0.5\); got 0.5"),
+        ({"d": 1}, "d must be a whole number of at least 2; got 1"),
     ],
 )
 def test_bad_input_gets_one_sentence(change, message):

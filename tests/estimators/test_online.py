@@ -25,5 +25,5 @@ def test_it_follows_its_law(falling):
 
 
 def test_no_step_is_refused():
-    with pytest.raises(ValueError, match="eta must be positive and finite, a step size; got 0"):
+    with pytest.raises(ValueError, match="eta must be a number above 0; got 0"):
         LeastMeanSquares(0.0)

@@ -108,7 +108,7 @@ def test_the_flow_limit_is_balanced():
     (lambda: theory.attention_optimum(0, np.eye(2)), "n must be at least 1"),
     (lambda: theory.attention_optimum(5, [[1.0, 2.0], [2.0, 1.0]]), "covariance must be symmetric and positive semi-d"),
     (lambda: theory.attention_risk(np.eye(3), 5, np.eye(2)), "gamma must have the shape of the covariance"),
-    (lambda: theory.ridge_risk(5, np.eye(2), 0.0), "noise must be positive"),
+    (lambda: theory.ridge_risk(5, np.eye(2), 0.0), "noise must be a number above 0; got 0.0"),
 ])
 def test_bad_input_is_one_sentence(call, message):
     with pytest.raises(ValueError, match=message):

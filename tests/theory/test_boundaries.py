@@ -23,5 +23,5 @@ def test_the_best_readout_of_random_filters(clusters, size):
 
 
 def test_other_numbers_of_clusters_are_refused():
-    with pytest.raises(ValueError, match="clusters must be 2 or 4; got 3"):
+    with pytest.raises(ValueError, match="clusters must be among 2, 4; got 3"):
         theory.random_filters_error(10, 0.1, clusters=3)

@@ -13,7 +13,7 @@ import os
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import torch
@@ -21,7 +21,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from flbook import rng
-from flbook.data.signal_noise import check_noise, flipped_labels
+from flbook.data.signal_noise import flipped_labels
+from flbook.domains import Checked, Count, FlipProbability, Positive, Range, require
 
 CIFAR10_URL = "https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz"
 CIFAR10_MD5 = "c32a1d4ab5d03f1284b67883e8d87530"
@@ -39,8 +40,8 @@ class Images(NamedTuple):
 class ImageSample(NamedTuple):
     """Data of `ImageNoise`, the hidden truth beside what is observed."""
 
-    x: Float[Tensor, "*E n 2 d"]  # patches [y mu + u, xi], what a network sees
-    observed: Float[Tensor, "*E n"]  # labels that training sees
+    x: Float[Tensor, "*E n 2 d"]  # patches [y mu + u, xi], the input of a network
+    observed: Float[Tensor, "*E n"]  # labels to train on
     y: Float[Tensor, "*E n"]  # true labels
     mu: Float[Tensor, " d"]  # signal: half the difference of the class means
     images: Float[Tensor, "*E n d"]  # image patches y mu + u
@@ -56,24 +57,46 @@ class Moments(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class ImageNoise:
+class ImageNoise(Checked):
     r"""Real images, each beside a noise patch of the same size, at a chosen signal-to-noise ratio.
 
     All images are multiplied by one factor, such that :math:`\|\mu\| = \mathrm{SNR}\,\sigma_\xi\sqrt d`.
+
+    Parameters
+    ----------
+    images
+        Of two classes.
+    n
+        Training samples, both classes equally often; the smaller class has to leave an image to test on.
+    snr
+        Signal-to-noise ratio :math:`\|\mu\|/(\sigma_\xi\sqrt d)`.
+    sigma_xi
+        Standard deviation of a noise coordinate.
+    flip_prob
+        Share p of labels observed flipped, exactly round(pn) of them, in [0, 1/2).
+
+    Raises
+    ------
+    ValueError
+        If a field is outside its domain, or there are too few images.
+
+    Examples
+    --------
+    >>> data = ImageNoise(digits(), n=10)
+    >>> data.d, data.draw(seed=0).x.shape
+    (64, torch.Size([10, 2, 64]))
     """
 
     images: Images
-    n: int = 40  # training samples, both classes equally often
-    snr: float = 0.1  # |mu| / (sigma_xi sqrt(d))
-    sigma_xi: float = 1.0  # standard deviation of a noise coordinate
-    flip_prob: float = 0.0  # p: exactly round(p n) labels are observed flipped
+    n: Annotated[int, Range(2)] = 40
+    snr: Positive = 0.1
+    sigma_xi: Positive = 1.0
+    flip_prob: FlipProbability = 0.0
 
     def __post_init__(self):
-        if not (math.isfinite(self.snr) and self.snr > 0):
-            raise ValueError(f"snr must be positive and finite; got {self.snr}")
-        check_noise(self.sigma_xi, self.flip_prob)
+        super().__post_init__()
         smallest = min(int((self.images.y == sign).sum()) for sign in (1, -1))
-        if not 2 <= self.n < 2 * smallest:
+        if self.n >= 2 * smallest:
             raise ValueError(f"n must lie between 2 and {2 * smallest - 1}, so that the smaller class, {smallest} "
                              f"images, leaves one to test on; got {self.n}")
 
@@ -113,24 +136,24 @@ class ImageNoise:
 
     def draw(self, seed: int | tuple[int, ...] = 0) -> ImageSample:
         """A training sample in float64 on the CPU; a tuple of seeds gives one leading ensemble axis."""
-        return self._sample(seed, unseen=False)
+        return self._sample(seed, test=False)
 
     def draw_test(self, seed: int | tuple[int, ...] = 0) -> ImageSample:
         """Every image that `draw` with this seed leaves out, beside fresh noise, with its true label."""
-        return self._sample(seed, unseen=True)
+        return self._sample(seed, test=True)
 
     def fresh_noise(self, points: int, seed: int | tuple[int, ...] = 0) -> Float[Tensor, "*E points d"]:
         """Noise patches that no sample holds."""
         return self.sigma_xi * rng.normal((points, self.d), seed, "fresh noise")
 
-    def _sample(self, seed: int | tuple[int, ...], unseen: bool) -> ImageSample:
+    def _sample(self, seed: int | tuple[int, ...], test: bool) -> ImageSample:
         if isinstance(seed, tuple | list | range):
-            parts = zip(*(self._sample(one, unseen) for one in seed), strict=True)
+            parts = zip(*(self._sample(one, test) for one in seed), strict=True)
             return ImageSample(*(torch.stack(part) for part in parts))._replace(mu=self.mu)
-        places = self.split(seed)[int(unseen)]
+        places = self.split(seed)[int(test)]
         y = self.images.y[places].double()
-        observed = y if unseen else flipped_labels(self.n, self.flip_prob, seed)[1]
-        xi = self.sigma_xi * rng.normal((len(places), self.d), seed, "test noise" if unseen else "noise")
+        observed = y if test else flipped_labels(self.n, self.flip_prob, seed)[1]
+        xi = self.sigma_xi * rng.normal((len(places), self.d), seed, "test noise" if test else "noise")
         image = self.patches[places]
         return ImageSample(torch.stack([image, xi], dim=-2), observed, y, self.mu, image, xi)
 
@@ -143,14 +166,28 @@ def half_difference(images: Float[Tensor, "N d"], y: Float[Tensor, " N"]) -> Flo
 def digits(classes: tuple[int, int] = (3, 8), enlarge: int = 1) -> Images:
     """Handwritten digits of 8 x 8 pixels, about 180 of each class; they come with scikit-learn.
 
-    enlarge: each pixel becomes a square of this many pixels on an edge, so that a patch has ``64 enlarge**2``
-    dimensions. It changes the length of a picture, no angle between pictures.
+    Parameters
+    ----------
+    classes
+        The digits that are labelled +1 and -1.
+    enlarge
+        Each pixel becomes a square of this many pixels on an edge, so that a patch has ``64 enlarge**2`` dimensions.
+        It changes the length of a picture, no angle between pictures.
+
+    Raises
+    ------
+    ValueError
+        If the classes are not two different digits, or a pixel would vanish.
 
     Source: Alpaydin and Kaynak (1998), the test set of the optical recognition data, as in scikit-learn's load_digits.
+
+    Examples
+    --------
+    >>> digits((3, 8), enlarge=2).pixels.shape
+    torch.Size([357, 16, 16])
     """
     _check_classes(classes, range(10), "digits from 0 to 9")
-    if enlarge < 1:
-        raise ValueError(f"enlarge must be at least 1, the edge of what becomes of a pixel; got {enlarge}")
+    require("enlarge", enlarge, Count)
     from sklearn.datasets import load_digits
 
     found = load_digits()
@@ -164,7 +201,19 @@ def cifar10(classes: tuple[str, str] = ("cat", "dog"), train: bool = True) -> Im
 
     Downloaded on first use (162 MB, its checksum compared), kept in ``$FLBOOK_CACHE``, else in the user's cache folder.
 
-    Raises ConnectionError if the file is neither here nor to be had, ValueError if its checksum differs.
+    Parameters
+    ----------
+    classes
+        The names, of ``CIFAR10_CLASSES``, that are labelled +1 and -1.
+    train
+        The training set, or the test set?
+
+    Raises
+    ------
+    ConnectionError
+        If the file is neither here nor to be had.
+    ValueError
+        If its checksum differs, or the classes are not two different names.
 
     Source: Krizhevsky (2009); the binary version on the author's page.
     """
@@ -177,7 +226,13 @@ def cifar10(classes: tuple[str, str] = ("cat", "dog"), train: bool = True) -> Im
 
 
 def read_cifar10(path: str | Path) -> tuple[np.ndarray, np.ndarray]:
-    """Pictures ``(N, 3, 32, 32)`` and classes ``(N,)``, bytes as they are, from a file in CIFAR-10's binary format."""
+    """Pictures ``(N, 3, 32, 32)`` and classes ``(N,)``, bytes as they are, from a file in CIFAR-10's binary format.
+
+    Raises
+    ------
+    ValueError
+        If the file is of another format.
+    """
     content = np.fromfile(path, dtype=np.uint8)
     if content.size == 0 or content.size % CIFAR10_ROW:
         raise ValueError(f"{Path(path).name} must hold rows of {CIFAR10_ROW} bytes, CIFAR-10's binary format; it has "

@@ -1,4 +1,4 @@
-"""A fixed set of pretraining prompts: training sees them again and again, as in empirical risk minimisation."""
+"""A fixed set of pretraining prompts: training meets them again and again, as in empirical risk minimisation."""
 
 from dataclasses import dataclass
 from functools import lru_cache
@@ -9,25 +9,34 @@ from torch import Tensor
 
 from flbook import rng
 from flbook.data.prompts import Prompts, mapped
+from flbook.domains import Checked, Natural
 
 
 @dataclass(frozen=True)
-class PromptPool:
-    """So many prompts for every seed, of which each step sees some, in single precision.
+class PromptPool(Checked):
+    """So many prompts for every seed, of which each step takes some, in single precision.
 
-    data: anything with ``draw(batch, seed, step, device, dtype)`` that returns `Prompts`, hashable. size: prompts of
-    the pool; 0: fresh prompts at every step.
+    Parameters
+    ----------
+    data
+        Anything with ``draw(batch, seed, step, device, dtype)`` that returns `Prompts`, hashable.
+    size
+        Prompts of the pool; 0: fresh prompts at every step.
 
-    Raises ValueError if size is negative.
+    Raises
+    ------
+    ValueError
+        If the size is no whole number of at least 0.
+
+    Examples
+    --------
+    >>> from flbook.data import LinearPrompts
+    >>> PromptPool(LinearPrompts(n=4, d=2), size=10).draw(3, seed=(0, 1)).query.shape
+    torch.Size([2, 3, 1, 2])
     """
 
     data: Any
-    size: int
-
-    def __post_init__(self):
-        if self.size < 0:
-            raise ValueError(f"size must not be negative, the prompts of a pool (0: fresh ones at every step); "
-                             f"got {self.size}")
+    size: Natural
 
     def draw(self, batch: int, seed: tuple[int, ...], step: int = 0, device="cpu") -> Prompts:
         """The prompts of one step, (*seeds, batch, n, d); a pure function of (seed, step)."""

@@ -1,23 +1,22 @@
 """Prompts: a context of labelled examples and a query, every prompt with a task of its own; and linear prompts."""
 
-import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from flbook import rng
+from flbook.domains import Checked, Count, NonNegative, Seeds, require
 from flbook.shapes import Context
 
 
 class Prompts(NamedTuple):
-    """A batch of prompts. What a predictor may see comes first, what it should say and why come after."""
+    """A batch of prompts. What a predictor is given comes first, the answer and the reason for it after."""
 
     context: Context  # the labelled examples, x (*E n d) and y (*E n), noise included
     query: Float[Tensor, "*E q d"]
@@ -27,7 +26,14 @@ class Prompts(NamedTuple):
 
 
 def mapped(prompts: Prompts, change: Callable, *others: Prompts) -> Prompts:
-    """A function applied to every tensor of the prompts (and to the same one of others); None stays None."""
+    """A function applied to every tensor of the prompts (and to the same one of others); None stays None.
+
+    Examples
+    --------
+    >>> prompts = LinearPrompts(n=4, d=2).draw(3, seed=0)
+    >>> mapped(prompts, torch.Tensor.float).query.dtype
+    torch.float32
+    """
     def leaf(one, *rest):
         return None if one is None else change(one, *rest)
 
@@ -36,30 +42,39 @@ def mapped(prompts: Prompts, change: Callable, *others: Prompts) -> Prompts:
 
 
 @dataclass(frozen=True)
-class TaskPool:
+class TaskPool(Checked):
     """A finite pool of T tasks that pretraining draws from, instead of a fresh task for every prompt.
 
-    The tasks depend on the pool's own seed (a tuple of seeds: one pool for each), not on that of a batch. Without
-    replacement no task comes twice in one batch.
+    Parameters
+    ----------
+    size
+        Tasks T of the pool.
+    seed
+        The tasks depend on the pool's own seed (a tuple of seeds: one pool for each), not on that of a batch.
+    replacement
+        Without it no task comes twice in one batch.
+
+    Raises
+    ------
+    ValueError
+        If a field is outside its domain.
+
+    Examples
+    --------
+    >>> TaskPool(8, seed=(0, 1)).tasks(d=3).shape
+    torch.Size([2, 8, 3])
     """
 
-    size: int  # T
-    seed: int | tuple[int, ...] = 0
+    size: Count
+    seed: Seeds = 0
     replacement: bool = True
-
-    def __post_init__(self):
-        if self.size < 1:
-            raise ValueError(f"size must be at least 1, the tasks of a pool; got {self.size}")
 
     def tasks(self, d: int, device="cpu", dtype: torch.dtype = torch.float64) -> Float[Tensor, "*S T d"]:
         """All tasks of the pool, standard normal. They are drawn on the CPU: a pool is the same everywhere."""
         return _tasks(self, d, str(device), dtype, os.environ.get("FLBOOK_SEED"))
 
     def choose(self, batch: int, seed: int, role: str, device="cpu") -> Tensor:
-        """The places in the pool of one batch of tasks.
-
-        Raises ValueError if the batch is larger than a pool to be drawn from without replacement.
-        """
+        """The places in the pool of one batch of tasks. Raises ValueError as `check` does."""
         self.check(batch)
         generator = rng.generator(seed, role, device)
         if self.replacement:
@@ -74,32 +89,52 @@ class TaskPool:
 
 
 @dataclass(frozen=True)
-class LinearPrompts:
+class LinearPrompts(Checked):
     r"""Linear regression in a prompt.
 
     .. math:: y_i = \langle\beta, x_i\rangle + \varepsilon_i, \qquad x_i \sim N(0, \Lambda), \quad
               \beta \sim N(0, \Lambda_\beta), \quad \varepsilon_i \sim N(0, \sigma_y^2)
 
-    covariance, task_covariance: :math:`\Lambda` and :math:`\Lambda_\beta`, identities if None; d numbers are a
-    diagonal, d rows a matrix (an array or tensor will do). pool: a finite pool of tasks, to which the task covariance
-    is applied.
+    Parameters
+    ----------
+    n
+        Examples of a prompt.
+    d
+        Dimension of an input.
+    noise
+        Standard deviation :math:`\sigma_y` of the label noise.
+    covariance, task_covariance
+        :math:`\Lambda` and :math:`\Lambda_\beta`, identities if None; d numbers are a diagonal, d rows a matrix (an
+        array or tensor will do).
+    pool
+        A finite pool of tasks, to which the task covariance is applied.
+    queries
+        Queries on one context.
 
-    Raises ValueError if n, d or queries are below 1, the noise is negative, or a covariance is not symmetric and
-    positive semi-definite of size d.
+    Raises
+    ------
+    ValueError
+        If a field is outside its domain, or a covariance is not symmetric and positive semi-definite of size d.
+
     Source: Garg et al. (2022), Section 3; Zhang, Frei and Bartlett (2024), Section 2.
+
+    Examples
+    --------
+    >>> prompts = LinearPrompts(n=10, d=5).draw(batch=3, seed=0)
+    >>> prompts.context.x.shape, prompts.context.y.shape, prompts.query.shape
+    (torch.Size([3, 10, 5]), torch.Size([3, 10]), torch.Size([3, 1, 5]))
     """
 
-    n: int = 10  # examples of a prompt
-    d: int = 5  # dimension
-    noise: float = 0.0  # sigma_y
-    covariance: tuple | np.ndarray | Tensor | None = None
+    n: Count = 10
+    d: Count = 5
+    noise: NonNegative = 0.0
+    covariance: Any = None
     pool: TaskPool | None = None
-    queries: int = 1  # queries on one context
-    task_covariance: tuple | np.ndarray | Tensor | None = None
+    queries: Count = 1
+    task_covariance: Any = None
 
     def __post_init__(self):
-        check_prompt(self.n, self.d, self.queries)
-        check_noise(self.noise)
+        super().__post_init__()
         for name in ("covariance", "task_covariance"):
             object.__setattr__(self, name, as_covariance(name, getattr(self, name), self.d))
 
@@ -110,7 +145,7 @@ class LinearPrompts:
         A tuple of seeds gives one leading axis. Inputs, tasks and noise are drawn one by one, so the inputs stay when
         noise or pool change.
         """
-        check_batch(batch)
+        require("batch", batch, Count)
 
         def normal(what: str, *shape: int) -> Tensor:
             return rng.normal((batch, *shape), seed, f"prompts {what}, step {step}", device, dtype)
@@ -137,10 +172,8 @@ class LinearPrompts:
 
 def check_prompt(n: int, d: int, queries: int = 1) -> None:
     """Refuse a prompt without examples, coordinates or queries."""
-    for name, value, what in (("n", n, "examples of a prompt"), ("d", d, "coordinates of an input"),
-                              ("queries", queries, "queries on one context")):
-        if value < 1:
-            raise ValueError(f"{name} must be at least 1, the {what}; got {value}")
+    for name, value in (("n", n), ("d", d), ("queries", queries)):
+        require(name, value, Count)
 
 
 def check_batch(batch: int) -> None:
@@ -151,18 +184,23 @@ def check_batch(batch: int) -> None:
 
 def check_noise(noise: float) -> None:
     """Refuse what is no standard deviation."""
-    if not (math.isfinite(noise) and noise >= 0):
-        raise ValueError(f"noise must be finite and not negative, the standard deviation sigma_y; got {noise}")
+    require("noise", noise, NonNegative)
 
 
 def as_covariance(name: str, given, d: int) -> tuple | None:
     """A covariance as plain numbers: d of them (a diagonal), or d rows; None stays None.
 
-    Raises ValueError if it is of another size, not symmetric, or not positive semi-definite.
+    Raises
+    ------
+    ValueError
+        If it is of another size, not symmetric, or not positive semi-definite.
     """
     if given is None:
         return None
-    matrix = torch.as_tensor(given, dtype=torch.float64).detach().cpu()
+    try:
+        matrix = torch.as_tensor(given, dtype=torch.float64).detach().cpu()
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must hold d = {d} numbers or d rows of them; got {given!r}") from None
     if matrix.shape not in ((d,), (d, d)):
         raise ValueError(f"{name} must hold d = {d} numbers or d rows of them; got shape {tuple(matrix.shape)}")
     full = torch.diag(matrix) if matrix.ndim == 1 else matrix
@@ -176,7 +214,7 @@ def as_covariance(name: str, given, d: int) -> tuple | None:
 
 
 def coloured(white: Float[Tensor, "*E d"], covariance: tuple | None) -> Float[Tensor, "*E d"]:
-    r""":math:`\Lambda^{1/2} z` for standard normal z: numbers with this covariance."""
+    r""":math:`\Lambda^{1/2} z` for standard normal z: numbers with this covariance, as `as_covariance` gives it."""
     if covariance is None:
         return white
     root = _root(covariance, str(white.device), white.dtype)

@@ -3,20 +3,23 @@
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from flbook import rng
+from flbook.domains import Checked, Count, FlipProbability, Positive, Range, require
+
+PatchSize = Annotated[int, Range(2)]  # one coordinate for the signal, others for noise
 
 
 class Sample(NamedTuple):
     """Training data of `SignalNoise`, the hidden truth beside what is observed."""
 
-    x: Float[Tensor, "*E n 2 d"]  # patches [y mu, xi], what a network sees
-    observed: Float[Tensor, "*E n"]  # labels that training sees, some of them flipped
+    x: Float[Tensor, "*E n 2 d"]  # patches [y mu, xi], the input of a network
+    observed: Float[Tensor, "*E n"]  # labels to train on, some of them flipped
     y: Float[Tensor, "*E n"]  # true labels
     mu: Float[Tensor, " d"]  # signal
     xi: Float[Tensor, "*E n d"]  # noise patches
@@ -27,13 +30,34 @@ def flipped_labels(
 ) -> tuple[Tensor, Tensor]:
     """True and observed labels, both of shape ``(*E, n)`` with values in {-1, +1}.
 
-    exact: classes are balanced (+1, -1, +1, ...), and the first ``round(flip_prob n)`` samples, hence equally many of
-    either class (one more of +1 if their number is odd), are flipped. The noise vectors are exchangeable, so fixing the
-    places loses nothing; it removes the rare draws with many flips that otherwise dominate the mean error of small
-    samples.
-    not exact: each label is +1 or -1 with probability 1/2 and is flipped independently with probability `flip_prob`.
+    Parameters
+    ----------
+    n
+        Samples.
+    flip_prob
+        Probability that a label is observed flipped, in [0, 1/2).
+    seed
+        A tuple of seeds gives one leading axis.
+    exact
+        True: classes are balanced (+1, -1, +1, ...), and the first ``round(flip_prob n)`` samples, hence equally many
+        of either class (one more of +1 if their number is odd), are flipped. The noise vectors are exchangeable, so
+        fixing the places loses nothing; it removes the rare draws with many flips that otherwise dominate the mean
+        error of small samples. False: each label is +1 or -1 with probability 1/2 and is flipped independently.
+    role
+        Of the draw, where it is random; see `flbook.rng`.
+
+    Raises
+    ------
+    ValueError
+        If the probability is outside its range.
+
+    Examples
+    --------
+    >>> y, observed = flipped_labels(4, flip_prob=0.25, seed=0)
+    >>> y.tolist(), observed.tolist()
+    ([1.0, -1.0, 1.0, -1.0], [-1.0, -1.0, 1.0, -1.0])
     """
-    check_flips(flip_prob)
+    require("flip_prob", flip_prob, FlipProbability)
     index = torch.arange(n)
 
     def draw(one: int) -> Tensor:
@@ -48,28 +72,50 @@ def flipped_labels(
 
 
 @dataclass(frozen=True)
-class SignalNoise:
+class SignalNoise(Checked):
     r"""Patches :math:`x = [y\mu, \xi]`, noise :math:`\xi \sim N(0, \sigma_\xi^2 I)`, observed label flipped or not.
 
     The signal is :math:`\mu = \|\mu\| e_1`. With ``orthogonal=True`` the noise has no component along it, covariance
     :math:`\sigma_\xi^2 (I - \mu\mu^\top/\|\mu\|^2)`, as in Cao et al. (2022); the default is Kou et al. (2023).
 
+    Parameters
+    ----------
+    n
+        Training samples.
+    d
+        Dimension of a patch, at least 2.
+    mu_norm
+        Signal strength :math:`\|\mu\|`.
+    sigma_xi
+        Standard deviation of a noise coordinate.
+    flip_prob
+        Probability p that a label is observed flipped, in [0, 1/2): beyond, flips carry the label.
+    orthogonal
+        Noise without a component along the signal?
+    exact_flips
+        Balanced classes and exactly round(pn) flips, or independent labels and flips; see `flipped_labels`.
+
+    Raises
+    ------
+    ValueError
+        If a field is outside its domain.
+
     Source: Cao et al. (2022), Definition 3.1; Kou et al. (2023), Definition 3.1.
+
+    Examples
+    --------
+    >>> data = SignalNoise(n=20, d=100, mu_norm=5.0)
+    >>> data.snr, data.draw(seed=(0, 1, 2)).x.shape
+    (0.5, torch.Size([3, 20, 2, 100]))
     """
 
-    n: int = 20  # training samples
-    d: int = 800  # dimension of a patch
-    mu_norm: float = 4.0  # |mu|, signal strength
-    sigma_xi: float = 1.0  # standard deviation of a noise coordinate
-    flip_prob: float = 0.0  # p, probability that a label is observed flipped, in [0, 1/2)
-    orthogonal: bool = False  # noise without a component along the signal
-    exact_flips: bool = True  # balanced classes and exactly round(p n) flips, or independent ones
-
-    def __post_init__(self):
-        check_sizes(self.n, self.d)
-        if not (math.isfinite(self.mu_norm) and self.mu_norm > 0):
-            raise ValueError(f"mu_norm must be positive and finite, so that 0 < SNR < infinity; got {self.mu_norm}")
-        check_noise(self.sigma_xi, self.flip_prob)
+    n: Count = 20
+    d: PatchSize = 800
+    mu_norm: Positive = 4.0
+    sigma_xi: Positive = 1.0
+    flip_prob: FlipProbability = 0.0
+    orthogonal: bool = False
+    exact_flips: bool = True
 
     @property
     def snr(self) -> float:
@@ -110,23 +156,19 @@ class SignalNoise:
 
 def check_sizes(n: int, d: int) -> None:
     """Refuse an empty sample or a patch too short to hold signal and noise."""
-    if n < 1:
-        raise ValueError(f"n must be at least 1, the number of training samples; got {n}")
-    if d < 2:
-        raise ValueError(f"d must be at least 2, to hold the signal and noise beside it; got {d}")
+    require("n", n, Count)
+    require("d", d, PatchSize)
 
 
 def check_noise(sigma_xi: float, flip_prob: float = 0.0) -> None:
     """Refuse a noise level or a flip probability that the model does not have."""
-    if not (math.isfinite(sigma_xi) and sigma_xi > 0):
-        raise ValueError(f"sigma_xi must be positive and finite, so that 0 < SNR < infinity; got {sigma_xi}")
+    require("sigma_xi", sigma_xi, Positive)
     check_flips(flip_prob)
 
 
 def check_flips(flip_prob: float) -> None:
     """Refuse a flip probability outside [0, 1/2)."""
-    if not 0 <= flip_prob < 0.5:
-        raise ValueError(f"flip_prob must lie in [0, 1/2), since beyond 1/2 flips carry the label; got {flip_prob}")
+    require("flip_prob", flip_prob, FlipProbability)
 
 
 def noise_preactivations(
@@ -143,6 +185,29 @@ def noise_preactivations(
     :math:`\sigma_\xi^2 W (I - \mu\mu^\top/\|\mu\|^2) W^\top` for orthogonal noise. The factor is taken in float64,
     because filters that learned the same thing make the covariance nearly singular; each filter's own variance is
     raised by a factor 1 + 1e-10, so that rounding cannot make it indefinite.
+
+    Parameters
+    ----------
+    w_w
+        Inner products of the k weight vectors, shape ``(*E, k, k)``.
+    w_mu
+        Their inner products with the signal, shape ``(*E, k)``.
+    mu_mu
+        Square of the signal strength, shape ``*E``.
+    standard
+        Standard normal numbers, shape ``(points, k)``: k for each fresh patch.
+    sigma_xi, orthogonal
+        As in `SignalNoise`.
+
+    Returns
+    -------
+    Tensor
+        Shape ``(*E, points, k)``.
+
+    Raises
+    ------
+    ValueError
+        If the noise is to be orthogonal to a signal of length 0.
     """
     cov = w_w.double()
     if orthogonal:
@@ -159,7 +224,12 @@ def covariance_factor(
 ) -> Float[Tensor, "*E k k"]:
     """A lower triangular L with L L^T = `cov`, which may be singular: its diagonal is raised by 1e-10 of `variance`.
 
-    variance: where that is not the diagonal of `cov` itself.
+    Parameters
+    ----------
+    cov
+        Covariances, shape ``(*E, k, k)``.
+    variance
+        Shape ``(*E, k)``, where it is not the diagonal of `cov` itself.
     """
     variance = cov.diagonal(dim1=-2, dim2=-1) if variance is None else variance
     return torch.linalg.cholesky(cov + torch.diag_embed(1e-10 * variance + torch.finfo(cov.dtype).tiny))

@@ -1,6 +1,5 @@
-"""The single-index data model: Gaussian inputs, and a target that looks at one direction only."""
+"""The single-index data model: Gaussian inputs, and a target that depends on one direction only."""
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -10,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from flbook import rng
+from flbook.domains import Checked, Count, NonNegative
 
 
 class SingleIndexSample(NamedTuple):
@@ -18,28 +18,44 @@ class SingleIndexSample(NamedTuple):
     x: Float[Tensor, "*E n d"]  # inputs
     y: Float[Tensor, "*E n"]  # labels, target plus noise
     target: Float[Tensor, "*E n"]  # f*(x), without noise
-    index: Float[Tensor, "*E n"]  # <x, beta*>, all that the target sees of x
+    index: Float[Tensor, "*E n"]  # <x, beta*>, all of x that the target depends on
 
 
 @dataclass(frozen=True)
-class SingleIndex:
+class SingleIndex(Checked):
     r"""Labels :math:`y = \sigma_*(\langle x, \beta_*\rangle) + \varepsilon`, inputs :math:`x \sim N(0, I_d)`.
 
     The direction is :math:`\beta_* = e_1`, which loses nothing where everything else is rotation invariant.
 
+    Parameters
+    ----------
+    n
+        Training samples.
+    d
+        Dimension of an input.
+    link
+        :math:`\sigma_*`, from tensors to tensors.
+    noise
+        Standard deviation of :math:`\varepsilon`.
+
+    Raises
+    ------
+    ValueError
+        If a field is outside its domain.
+
     Source: Ba et al. (2022), Assumption 1.
+
+    Examples
+    --------
+    >>> sample = SingleIndex(n=6, d=3).draw(seed=0)
+    >>> bool((sample.target == torch.tanh(sample.index)).all())
+    True
     """
 
-    n: int = 1024  # training samples
-    d: int = 128  # dimension of an input
-    link: Callable[[Tensor], Tensor] = torch.tanh  # sigma*
-    noise: float = 0.1  # standard deviation of epsilon
-
-    def __post_init__(self):
-        if self.n < 1 or self.d < 1:
-            raise ValueError(f"n and d must be at least 1: samples and dimension; got n={self.n}, d={self.d}")
-        if not (math.isfinite(self.noise) and self.noise >= 0):
-            raise ValueError(f"noise must be finite and not negative, a standard deviation; got {self.noise}")
+    n: Count = 1024
+    d: Count = 128
+    link: Callable[[Tensor], Tensor] = torch.tanh
+    noise: NonNegative = 0.1
 
     @property
     def direction(self) -> Float[Tensor, " d"]:

@@ -1,21 +1,19 @@
 """Single-index prompts: every prompt bends its inputs along a direction of its own, all directions in one subspace."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from flbook import hermite, rng
-from flbook.data.prompts import check_batch, check_noise, check_prompt
+from flbook.domains import Checked, Count, NonNegative, require
 from flbook.shapes import Context
-
-LAWS = ("signs", "normal")
 
 
 class IndexPrompts(NamedTuple):
-    """A batch of `SingleIndexPrompts`. What a predictor may see comes first, the hidden truth after."""
+    """A batch of `SingleIndexPrompts`. What a predictor is given comes first, the hidden truth after."""
 
     context: Context  # the labelled examples, x (*E n d) and y (*E n), noise included
     query: Float[Tensor, "*E q d"]
@@ -26,7 +24,7 @@ class IndexPrompts(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SingleIndexPrompts:
+class SingleIndexPrompts(Checked):
     r"""A nonlinear function of one direction, another one in every prompt.
 
     .. math:: y_i = \sigma_*(\langle x_i, \beta\rangle) + \varepsilon_i, \qquad x_i \sim N(0, I_d), \quad
@@ -36,30 +34,53 @@ class SingleIndexPrompts:
     with normalised Hermite polynomials :math:`h_k`, and :math:`u_k \sim \mathrm{Unif}[-1, 1]` drawn once a prompt. S is
     spanned by the first r coordinate axes, which loses nothing where everything else is rotation invariant.
 
-    link: the coefficients :math:`c_0, c_1, \dots`; the sum of their squares is the mean square of a fixed link.
-    spread: the widths :math:`s_0, s_1, \dots`; a missing one is 0. law: the noise is plus or minus `noise` at equal
-    odds ("signs", as in the source) or normal with this standard deviation ("normal").
+    Parameters
+    ----------
+    n
+        Examples of a prompt.
+    d
+        Dimension of an input.
+    r
+        Dimension of the subspace S, at most d.
+    link
+        The coefficients :math:`c_0, c_1, \dots`; the sum of their squares is the mean square of a fixed link.
+    spread
+        The widths :math:`s_0, s_1, \dots`; a missing one is 0.
+    noise
+        Its size, :math:`\tau` or the standard deviation.
+    law
+        The noise is plus or minus `noise` at equal odds ("signs", as in the source) or normal with this standard
+        deviation ("normal").
+    queries
+        Queries on one context.
 
-    Raises ValueError if n, d, r or queries are below 1, r exceeds d, the noise is negative, or there is no link.
+    Raises
+    ------
+    ValueError
+        If a field is outside its domain, r exceeds d, or there is no link.
+
     Source: Oko et al. (2024).
+
+    Examples
+    --------
+    >>> prompts = SingleIndexPrompts(n=16, d=8).draw(batch=3, seed=(0, 1))
+    >>> prompts.context.x.shape, prompts.coefficients[0, 0].tolist()
+    (torch.Size([2, 3, 16, 8]), [0.0, 0.0, 1.0])
     """
 
-    n: int = 64  # examples of a prompt
-    d: int = 32  # dimension of an input
-    r: int = 2  # dimension of the subspace S
+    n: Count = 64
+    d: Count = 32
+    r: Count = 2
     link: tuple[float, ...] = (0.0, 0.0, 1.0)
-    spread: tuple[float, ...] = ()
-    noise: float = 0.0  # tau, or the standard deviation
-    law: str = "signs"
-    queries: int = 1  # queries on one context
+    spread: tuple[float, ...] | tuple[()] = ()
+    noise: NonNegative = 0.0
+    law: Literal["signs", "normal"] = "signs"
+    queries: Count = 1
 
     def __post_init__(self):
-        check_prompt(self.n, self.d, self.queries)
-        check_noise(self.noise)
-        if not 1 <= self.r <= self.d:
-            raise ValueError(f"r must be at least 1 and at most d = {self.d}; got {self.r}")
-        if self.law not in LAWS:
-            raise ValueError(f"law must be one of {', '.join(LAWS)}; got {self.law!r}")
+        super().__post_init__()
+        if self.r > self.d:
+            raise ValueError(f"r must be at most d = {self.d}; got {self.r}")
         if not any((*self.link, *self.spread)):
             raise ValueError(f"link must have a coefficient that is not 0, or spread one; got {self.link}")
 
@@ -79,7 +100,7 @@ class SingleIndexPrompts:
 
         Directions, inputs, links and noise are drawn one by one, so inputs and directions stay when the others change.
         """
-        check_batch(batch)
+        require("batch", batch, Count)
         role = f"single-index prompts {{}}, step {step}"
 
         def drawn(how, what: str, *shape: int) -> Tensor:

@@ -9,39 +9,61 @@ from jaxtyping import Float
 from torch import Tensor
 
 from flbook import rng
+from flbook.domains import Checked, Count, Positive
 
 
 class Taught(NamedTuple):
-    """Samples and what the teacher says of them."""
+    """Samples and their targets."""
 
-    x: Float[Tensor, "*E n d"]
-    y: Float[Tensor, "*E n"]
+    x: Float[Tensor, "*E n d"]  # samples
+    y: Float[Tensor, "*E n"]  # targets, without noise
 
 
 @dataclass(frozen=True)
-class Teacher:
+class Teacher(Checked):
     r"""Gaussian samples and a target of K directions.
 
     .. math:: x \sim N(0, I_d), \qquad y = \frac1K \sum_{k=1}^K \tanh(s \langle u_k, x\rangle)
 
     The unit vectors u_k are the first coordinate axes if :math:`K \le d`, unless `spread` puts them at equal angles in
     the plane of the first two. K neurons of unit output weight represent the target exactly.
+
+    Parameters
+    ----------
+    n
+        Training samples.
+    d
+        Dimension of a sample.
+    k
+        Directions K; at most d, unless they are spread.
+    sharpness
+        The factor s.
+    spread
+        Directions at equal angles in a plane? Then d is at least 2.
+
+    Raises
+    ------
+    ValueError
+        If a field is outside its domain, or the directions do not fit into d dimensions.
+
+    Examples
+    --------
+    >>> sample = Teacher(n=5, d=3, k=2).draw(seed=0)
+    >>> sample.x.shape, sample.y.shape
+    (torch.Size([5, 3]), torch.Size([5]))
     """
 
-    n: int = 100  # training samples
-    d: int = 20  # dimension
-    k: int = 1  # directions K
-    sharpness: float = 2.0  # s
+    n: Count = 100
+    d: Count = 20
+    k: Count = 1
+    sharpness: Positive = 2.0
     spread: bool = False
 
     def __post_init__(self):
-        if not (self.n >= 1 and self.d >= 1 and self.k >= 1):
-            raise ValueError(f"n, d and k must be at least 1; got n={self.n}, d={self.d}, k={self.k}")
+        super().__post_init__()
         if self.spread and self.d < 2 or not self.spread and self.k > self.d:
             raise ValueError(f"{self.k} directions do not fit into d = {self.d}: k must be at most d, "
                              "or spread=True with d at least 2")
-        if not (math.isfinite(self.sharpness) and self.sharpness > 0):
-            raise ValueError(f"sharpness must be positive and finite; got {self.sharpness}")
 
     @property
     def u(self) -> Float[Tensor, "k d"]:
@@ -54,7 +76,7 @@ class Teacher:
         return u
 
     def target(self, x: Float[Tensor, "*E n d"]) -> Float[Tensor, "*E n"]:
-        """What the teacher says, without noise."""
+        """The target of each sample, without noise."""
         return torch.tanh(self.sharpness * torch.einsum("...nd,kd->...nk", x, self.u.to(x))).mean(-1)
 
     def draw(self, seed: int | tuple[int, ...] = 0) -> Taught:

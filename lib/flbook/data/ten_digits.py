@@ -1,13 +1,14 @@
 """Handwritten digits of all ten classes, split into training and test pictures."""
 
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from flbook import rng
+from flbook.domains import Range, require
 
 
 class Split(NamedTuple):
@@ -22,15 +23,30 @@ class Split(NamedTuple):
 def ten_digits(n: int = 1000, seed: int | tuple[int, ...] = 0) -> Split:
     """The 1797 handwritten digits that come with scikit-learn, 8 x 8 pixels, float64: n to train on, the rest to test.
 
-    All pixels are shifted and divided by one number each, such that the whole set has mean 0 and variance 1. Which
-    pictures are for training is drawn at random; a tuple of seeds gives one leading ensemble axis.
+    All pixels are shifted and divided by one number each, such that the whole set has mean 0 and variance 1.
+
+    Parameters
+    ----------
+    n
+        Training pictures, from 1 to 1796.
+    seed
+        Of which pictures are for training; a tuple of seeds gives one leading ensemble axis.
+
+    Raises
+    ------
+    ValueError
+        If no picture is left to train or to test on.
 
     Source: Alpaydin and Kaynak (1998), the test set of the optical recognition data, as in scikit-learn's load_digits.
+
+    Examples
+    --------
+    >>> split = ten_digits(n=1000)
+    >>> split.x.shape, split.x_test.shape
+    (torch.Size([1000, 1, 8, 8]), torch.Size([797, 1, 8, 8]))
     """
     pixels, classes = _all()
-    if not 1 <= n < len(classes):
-        raise ValueError(f"n must lie between 1 and {len(classes) - 1}, so that some of {len(classes)} pictures are "
-                         f"left to test on; got {n}")
+    require("n", n, Annotated[int, Range(1, len(classes) - 1)])
     order = rng.over_seeds(lambda one: torch.randperm(len(classes), generator=rng.generator(one, "images")), seed)
     train, test = order.split((n, len(classes) - n), dim=-1)
     return Split(pixels[train], classes[train], pixels[test], classes[test])

@@ -2,14 +2,15 @@
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from flbook import rng
-from flbook.data.signal_noise import check_noise, check_sizes, flipped_labels
+from flbook.data.signal_noise import PatchSize, flipped_labels
+from flbook.domains import Checked, Count, FlipProbability, Fraction, Positive, Range
 
 RELEVANT, ALIGNED, OPPOSED = 0, 1, 2  # places of the tokens with signal
 
@@ -18,38 +19,55 @@ class TokenSample(NamedTuple):
     """Training or test data of `TokenSelection`, the hidden truth beside what is observed."""
 
     x: Float[Tensor, "*E n L d"]  # tokens
-    observed: Float[Tensor, "*E n"]  # labels that training sees, some of them flipped
+    observed: Float[Tensor, "*E n"]  # labels to train on, some of them flipped
     y: Float[Tensor, "*E n"]  # true labels
     mu: Float[Tensor, "2 d"]  # signals of the classes +1 and -1
 
 
 @dataclass(frozen=True)
-class TokenSelection:
+class TokenSelection(Checked):
     r"""L tokens :math:`x_\ell = s_\ell + \xi_\ell` with noise :math:`\xi_\ell \sim N(0, \sigma_\xi^2 I)`.
 
     The signals are :math:`s_1 = \mu_y` (relevant), :math:`s_2 = \varrho\mu_y` and :math:`s_3 = \varrho\mu_{-y}` (weakly
     relevant, aligned and opposed) and 0 for all others, with :math:`\mu_\pm` orthogonal and of length `mu_norm`.
 
+    Parameters
+    ----------
+    n
+        Training samples.
+    d
+        Dimension of a token, at least 2.
+    mu_norm
+        Signal strength :math:`\|\mu\|`.
+    varrho
+        Share of the signal in a weakly relevant token, in [0, 1).
+    tokens
+        L, at least 4: one relevant, two hints, one irrelevant.
+    flip_prob
+        Share p of labels flipped, exactly round(pn) of them, in [0, 1/2).
+    sigma_xi
+        Standard deviation of a noise coordinate.
+
+    Raises
+    ------
+    ValueError
+        If a field is outside its domain.
+
     Source: Sakamoto and Sato (2025), Section 3 and the published code.
+
+    Examples
+    --------
+    >>> TokenSelection(n=4, d=50).draw(seed=0).x.shape
+    torch.Size([4, 8, 50])
     """
 
-    n: int = 20  # training samples
-    d: int = 2000  # dimension of a token
-    mu_norm: float = 20.0  # |mu|, signal strength
-    varrho: float = 0.1  # share of the signal in a weakly relevant token
-    tokens: int = 8  # L
-    flip_prob: float = 0.2  # p, exactly pn labels flipped, in [0, 1/2)
-    sigma_xi: float = 1.0  # standard deviation of a noise coordinate
-
-    def __post_init__(self):
-        check_sizes(self.n, self.d)
-        if not (math.isfinite(self.mu_norm) and self.mu_norm > 0):
-            raise ValueError(f"mu_norm must be positive and finite; got {self.mu_norm}")
-        if not 0 <= self.varrho < 1:
-            raise ValueError(f"varrho must lie in [0, 1), since a weakly relevant token is weaker; got {self.varrho}")
-        if self.tokens < 4:
-            raise ValueError(f"tokens must be at least 4: one relevant, two hints, one irrelevant; got {self.tokens}")
-        check_noise(self.sigma_xi, self.flip_prob)
+    n: Count = 20
+    d: PatchSize = 2000
+    mu_norm: Positive = 20.0
+    varrho: Fraction = 0.1
+    tokens: Annotated[int, Range(4)] = 8
+    flip_prob: FlipProbability = 0.2
+    sigma_xi: Positive = 1.0
 
     @property
     def snr(self) -> float:
@@ -107,8 +125,24 @@ def fresh_tokens(
     A fresh token meets the query u and the head :math:`\nu = (\mu_+ - \mu_-)/(\sqrt2\|\mu\|^2)` in a signal part, fixed
     by its `pattern`, and in a Gaussian pair of covariance :math:`\sigma_\xi^2` times their Gram matrix.
 
-    u_mu, u_u: inner products of u with the two signals and with itself. standard: L directions for the part of the
-    noise along the head, then L for the rest of u.
+    Parameters
+    ----------
+    u_mu, u_u
+        Inner products of u with the two signals, shape ``(*E, 2)``, and with itself, shape ``*E``.
+    mu_norm
+        Signal strength, shape ``*E``.
+    pattern
+        How much of either signal each token carries, shape ``(L, 2)``; see `TokenSelection.pattern`.
+    standard
+        Standard normal numbers, shape ``(points, 2 L)``: L for the part of the noise along the head, then L for the
+        rest of u.
+    sigma_xi
+        Standard deviation of a noise coordinate.
+
+    Returns
+    -------
+    tuple
+        Scores and values, each of shape ``(*E, points, L)``.
     """
     size = mu_norm.to(u_mu)[..., None, None]
     along, across = standard.to(u_mu).unflatten(-1, (2, -1)).unbind(-2)  # each (points, L)

@@ -2,7 +2,7 @@ r"""Estimators that answer a prompt: what a trained network is compared with.
 
 Each is called as ``estimator(context, query)``, with a `flbook.shapes.Context` of n examples and queries of shape
 ``(*E, q, d)``, and returns predictions of shape ``(*E, q)``, for all prompts at once. Without examples (n = 0) each
-predicts what it believes before it has seen anything: the mean of the pool for `DiscreteMMSE`, 0 for all others.
+predicts the mean under its prior: the mean of the pool for `DiscreteMMSE`, 0 for all others.
 """
 
 import math
@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from flbook.domains import Checked, Count, Positive, require
 from flbook.shapes import Context
 
 Queries = Float[Tensor, "*#E q d"]
@@ -23,7 +24,14 @@ Predictions = Float[Tensor, "*E q"]
 class LeastSquares:
     r"""Least squares; of all solutions (there are many if n < d) the shortest, :math:`\hat\beta = X^+ y`.
 
-    Singular values below 1e-12 of the largest count as zero.
+    Singular values below 1e-12 of the largest count as zero (1e-5 in single precision).
+
+    Examples
+    --------
+    >>> x = torch.tensor([[1.0, 0.0], [0.0, 2.0]])
+    >>> answer = LeastSquares()(Context(x, y=torch.tensor([3.0, 2.0])), torch.tensor([[1.0, 1.0]]))
+    >>> bool((answer - 4).abs() < 1e-5)  # the weights are (3, 1)
+    True
     """
 
     def __call__(self, context: Context, query: Queries) -> Predictions:
@@ -41,17 +49,31 @@ class Ridge:
     r"""Ridge regression :math:`\hat\beta = (X^\top X + \lambda I)^{-1} X^\top y`.
 
     With :math:`\lambda = \sigma_y^2/\psi^2` it is the Bayes estimator for tasks :math:`\beta \sim N(0, \psi^2 I)` and
-    label noise :math:`\sigma_y`. `lam` is a number, or a positive definite matrix (d, d) that takes the place of
-    :math:`\lambda I`: :math:`\sigma_y^2` times the inverse covariance of the tasks.
+    label noise :math:`\sigma_y`.
 
-    Raises ValueError if lam is a number that is not positive and finite.
+    Parameters
+    ----------
+    lam
+        A number above 0 (without a ridge take `LeastSquares`), or a positive definite matrix (d, d) that takes the
+        place of :math:`\lambda I`: :math:`\sigma_y^2` times the inverse covariance of the tasks.
+
+    Raises
+    ------
+    ValueError
+        If the ridge is neither.
+
+    Examples
+    --------
+    >>> x = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
+    >>> Ridge(3.0)(Context(x, y=torch.tensor([4.0, 2.0])), torch.tensor([[1.0, 0.0]]))
+    tensor([1.])
     """
 
     lam: float | Tensor
 
     def __post_init__(self):
         if not isinstance(self.lam, Tensor):
-            _positive("lam", self.lam, "a ridge; without one take LeastSquares()")
+            require("lam", self.lam, Positive)
 
     def __call__(self, context: Context, query: Queries) -> Predictions:
         """Predictions at the queries."""
@@ -59,27 +81,32 @@ class Ridge:
         matrix = torch.as_tensor(self.lam).to(context.x)
         matrix = matrix if matrix.ndim else matrix * torch.eye(size, dtype=context.x.dtype, device=context.x.device)
         gram = torch.einsum("...nd,...ne->...de", context.x, context.x) + matrix
-        pull = torch.einsum("...nd,...n->...d", context.x, context.y)
-        return _linear(query, torch.cholesky_solve(pull[..., None], torch.linalg.cholesky(gram))[..., 0])
+        moment = torch.einsum("...nd,...n->...d", context.x, context.y)
+        return _linear(query, torch.cholesky_solve(moment[..., None], torch.linalg.cholesky(gram))[..., 0])
 
 
 @dataclass(frozen=True)
-class KernelRidge:
+class KernelRidge(Checked):
     r"""Kernel ridge regression :math:`\hat f(x) = \sum_i k(x, x_i) [(K + \lambda I)^{-1} y]_i`.
 
     The mean of a Gaussian process of covariance k under label noise of variance :math:`\lambda`; with
     :math:`k(x, x') = \langle x, x'\rangle` it is `Ridge` of the same :math:`\lambda`.
 
-    kernel: maps points (*E, n, d) and (*E, p, d) to (*E, n, p), such as those of `flbook.models.kernels`.
+    Parameters
+    ----------
+    kernel
+        Maps points (*E, n, d) and (*E, p, d) to (*E, n, p), such as those of `flbook.models.kernels`.
+    lam
+        The ridge.
 
-    Raises ValueError if lam is not positive and finite.
+    Raises
+    ------
+    ValueError
+        If the ridge is no number above 0.
     """
 
     kernel: Callable[[Tensor, Tensor], Tensor]
-    lam: float
-
-    def __post_init__(self):
-        _positive("lam", self.lam, "a ridge")
+    lam: Positive
 
     def __call__(self, context: Context, query: Queries) -> Predictions:
         """Predictions at the queries."""
@@ -90,16 +117,13 @@ class KernelRidge:
 
 
 @dataclass(frozen=True)
-class NearestNeighbours:
+class NearestNeighbours(Checked):
     """The mean label of the k examples nearest to the query; of all examples while there are fewer than k.
 
     Raises ValueError if k is less than 1.
     """
 
-    k: int = 3
-
-    def __post_init__(self):
-        _at_least_one("k", self.k, "neighbours")
+    k: Count = 3
 
     def __call__(self, context: Context, query: Queries) -> Predictions:
         """Predictions at the queries."""
@@ -121,45 +145,53 @@ class Averaging:
 
 
 @dataclass(frozen=True)
-class GradientStep:
+class GradientStep(Checked):
     r"""Gradient descent on the prompt's own squared error, from :math:`\beta_0 = 0`.
 
     .. math:: \beta_{l+1} = \beta_l + \frac{\eta}{n} \sum_i (y_i - \langle\beta_l, x_i\rangle)\, x_i
 
-    eta: one step size for all steps, or a tuple with one for each (then `steps` is its length).
+    Parameters
+    ----------
+    eta
+        One step size for all steps, or a tuple with one for each.
+    steps
+        How many; with a tuple its length counts instead.
 
-    Raises ValueError if steps is less than 1.
+    Raises
+    ------
+    ValueError
+        If a step size is no number, or there is no step.
+
+    Examples
+    --------
+    >>> x = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
+    >>> GradientStep(eta=1.0, steps=2)(Context(x, y=torch.tensor([4.0, 2.0])), torch.tensor([[1.0, 0.0]]))
+    tensor([3.])
     """
 
     eta: float | tuple[float, ...]
-    steps: int = 1
-
-    def __post_init__(self):
-        _at_least_one("steps", self.steps, "gradient steps")
+    steps: Count = 1
 
     def __call__(self, context: Context, query: Queries) -> Predictions:
         """Predictions at the queries."""
         weights = torch.zeros_like(context.x[..., :1, :].sum(-2))
         for eta in self.eta if isinstance(self.eta, tuple) else (self.eta,) * self.steps:
             residual = context.y - torch.einsum("...nd,...d->...n", context.x, weights)
-            pull = torch.einsum("...nd,...n->...d", context.x, residual)
-            weights = weights + eta / max(context.y.shape[-1], 1) * pull
+            descent = torch.einsum("...nd,...n->...d", context.x, residual)  # n times minus the gradient
+            weights = weights + eta / max(context.y.shape[-1], 1) * descent
         return _linear(query, weights)
 
 
 @dataclass(frozen=True)
-class Lasso:
+class Lasso(Checked):
     r"""The lasso :math:`\arg\min_\beta \frac1{2n}\|y - X\beta\|^2 + \lambda\|\beta\|_1`, prompt by prompt on the host.
 
-    Solved by coordinate descent; the estimator of scikit-learn.
+    Solved by coordinate descent; the estimator of scikit-learn. Without a penalty take `LeastSquares`.
 
-    Raises ValueError if lam is not positive and finite.
+    Raises ValueError if lam is no number above 0.
     """
 
-    lam: float
-
-    def __post_init__(self):
-        _positive("lam", self.lam, "a penalty; without one take LeastSquares()")
+    lam: Positive
 
     def __call__(self, context: Context, query: Queries) -> Predictions:
         """Predictions at the queries."""
@@ -177,26 +209,43 @@ class Lasso:
 
 
 @dataclass(frozen=True)
-class DiscreteMMSE:
+class DiscreteMMSE(Checked):
     r"""The Bayes estimator for a task drawn from a finite pool, the discrete minimum mean squared error estimator.
 
     .. math:: \hat\beta = \frac{\sum_m p_m \beta_m}{\sum_m p_m}, \qquad
               p_m = \exp\Big(-\frac{1}{2\sigma_y^2} \sum_i (y_i - \langle\beta_m, x_i\rangle)^2\Big)
 
-    pool: the tasks, shape (pool, d). noise: :math:`\sigma_y`. chunk: tasks looked at together, which bounds the memory
-    at chunk numbers a prompt however large the pool; the sums are carried on relative to the largest exponent so far.
+    Parameters
+    ----------
+    pool
+        The tasks, shape (pool, d).
+    noise
+        Standard deviation :math:`\sigma_y` of the label noise.
+    chunk
+        Tasks worked on together, which bounds the memory at chunk numbers a prompt however large the pool; the sums are
+        carried on relative to the largest exponent so far.
 
-    Raises ValueError if noise is not positive and finite, or the pool is no matrix of tasks.
+    Raises
+    ------
+    ValueError
+        If a number is outside its domain, or the pool is no matrix of tasks.
+
     Source: Raventos et al. (2023), Section 2.
+
+    Examples
+    --------
+    >>> rule = DiscreteMMSE(pool=torch.tensor([[1.0, 0.0], [0.0, 1.0]]), noise=0.01)
+    >>> x, y = torch.tensor([[2.0, 0.0]]), torch.tensor([2.0])
+    >>> rule(Context(x, y), torch.tensor([[1.0, 5.0]]))  # only the first task fits
+    tensor([1.])
     """
 
     pool: Tensor
-    noise: float
-    chunk: int = 4096
+    noise: Positive
+    chunk: Count = 4096
 
     def __post_init__(self):
-        _positive("noise", self.noise, "the standard deviation of the label noise")
-        _at_least_one("chunk", self.chunk, "tasks looked at together")
+        super().__post_init__()
         if self.pool.ndim != 2 or not len(self.pool):
             raise ValueError(f"pool must hold at least one task, of shape (tasks, d); its shape is "
                              f"{tuple(self.pool.shape)}")
@@ -204,11 +253,11 @@ class DiscreteMMSE:
     def weights(self, context: Context) -> Float[Tensor, "*E d"]:
         """The posterior mean of the task."""
         gram = torch.einsum("...nd,...ne->...de", context.x, context.x)
-        pull = torch.einsum("...nd,...n->...d", context.x, context.y)
-        top = torch.full_like(pull[..., :1], -math.inf)
-        mass, moment = torch.zeros_like(top), torch.zeros_like(pull)
+        labelled = torch.einsum("...nd,...n->...d", context.x, context.y)
+        top = torch.full_like(labelled[..., :1], -math.inf)
+        mass, moment = torch.zeros_like(top), torch.zeros_like(labelled)
         for tasks in self.pool.to(context.x).split(self.chunk):  # the sum over i of y_i^2 is common to all tasks
-            fit = torch.einsum("...d,md->...m", pull, tasks)
+            fit = torch.einsum("...d,md->...m", labelled, tasks)
             size = torch.einsum("...k,mk->...m", gram.flatten(-2), torch.einsum("md,me->mde", tasks, tasks).flatten(-2))
             exponent = (fit - size / 2) / self.noise**2
             higher = torch.maximum(top, exponent.amax(-1, keepdim=True))
@@ -225,7 +274,20 @@ class DiscreteMMSE:
 
 
 def predict_each(predictor: Callable[[Context, Tensor], Tensor], context: Context) -> Float[Tensor, "*E n"]:
-    """Every example of a prompt predicted from those before it, the first one from none, as a causal network does."""
+    """Every example of a prompt predicted from those before it, the first one from none, as a causal network does.
+
+    Parameters
+    ----------
+    predictor
+        Called as the estimators of this file are.
+    context
+        Prompts, inputs of shape ``(*E, n, d)``.
+
+    Examples
+    --------
+    >>> predict_each(Averaging(), Context(torch.ones(3, 1), torch.tensor([1.0, 3.0, 5.0])))
+    tensor([0., 1., 2.])
+    """
     x, y = context
     columns = [predictor(Context(x[..., :i, :], y[..., :i]), x[..., i : i + 1, :]) for i in range(x.shape[-2])]
     return torch.cat(columns, -1)
@@ -233,13 +295,3 @@ def predict_each(predictor: Callable[[Context, Tensor], Tensor], context: Contex
 
 def _linear(query: Float[Tensor, "*#E q d"], weights: Float[Tensor, "*#E d"]) -> Float[Tensor, "*E q"]:
     return torch.einsum("...qd,...d->...q", query, weights)
-
-
-def _positive(name: str, value: float, what: str) -> None:
-    if not (value > 0 and math.isfinite(value)):
-        raise ValueError(f"{name} must be positive and finite, {what}; got {value}")
-
-
-def _at_least_one(name: str, value: int, what: str) -> None:
-    if value < 1:
-        raise ValueError(f"{name} must be at least 1, {what}; got {value}")

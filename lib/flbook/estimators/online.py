@@ -6,27 +6,39 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from flbook.domains import Checked, Positive
 from flbook.shapes import Context
 
 
 @dataclass(frozen=True)
-class LeastMeanSquares:
+class LeastMeanSquares(Checked):
     r"""Online gradient descent, the least-mean-squares rule of adaptive filters, from :math:`\hat\beta_0 = 0`.
 
     .. math:: \hat\beta_l = \hat\beta_{l-1} + \eta_l\,(y_l - \langle\hat\beta_{l-1}, x_l\rangle)\,x_l
 
-    eta: the step size; :math:`1/(d + 2)` shrinks the error of noiseless Gaussian inputs fastest. falling: a step
-    :math:`\eta_l = 1/(1/\eta + l - 1)` that falls, so that label noise averages out in the end.
+    Parameters
+    ----------
+    eta
+        The step size; :math:`1/(d + 2)` shrinks the error of noiseless Gaussian inputs fastest.
+    falling
+        A step :math:`\eta_l = 1/(1/\eta + l - 1)` that falls, so that label noise averages out in the end.
 
-    Raises ValueError if eta is not positive. Source: Widrow and Hoff (1960).
+    Raises
+    ------
+    ValueError
+        If the step size is no number above 0.
+
+    Source: Widrow and Hoff (1960).
+
+    Examples
+    --------
+    >>> x, y = torch.tensor([[1.0, 0.0], [0.0, 1.0]]), torch.tensor([2.0, 4.0])
+    >>> LeastMeanSquares(0.5)(Context(x, y), torch.tensor([[1.0, 1.0]]))  # the weights are (1, 2)
+    tensor([3.])
     """
 
-    eta: float
+    eta: Positive
     falling: bool = False
-
-    def __post_init__(self):
-        if not 0 < self.eta < float("inf"):
-            raise ValueError(f"eta must be positive and finite, a step size; got {self.eta}")
 
     def __call__(self, context: Context, query: Float[Tensor, "*#E q d"]) -> Float[Tensor, "*E q"]:
         """Predictions at the queries."""

@@ -6,6 +6,8 @@ from jaxtyping import Float
 from scipy.optimize import nnls
 from torch import Tensor
 
+from flbook.domains import Positive, require
+
 ITERATIONS = 1000  # of conjugate gradients; a kernel matrix with a ridge takes some dozens
 
 
@@ -13,6 +15,11 @@ def averaging(x: Float[Tensor, "*E n d"], observed: Float[Tensor, "*E n"]) -> Fl
     r"""The averaging classifier :math:`w = \sum_i \tilde y_i x_i`; it predicts the sign of :math:`\langle w, x\rangle`.
 
     Source: derived in the lecture on the data model.
+
+    Examples
+    --------
+    >>> averaging(torch.tensor([[1.0, 2.0], [3.0, -1.0]]), torch.tensor([1.0, -1.0]))
+    tensor([-2.,  3.])
     """
     return torch.einsum("...n,...nd->...d", observed, x)
 
@@ -33,7 +40,23 @@ def min_norm(features: Float[Tensor, "*#E n N"], y: Float[Tensor, "*#E n"]) -> F
     By one QR decomposition of :math:`\Phi`, or of :math:`\Phi^\top` if N > n. No singular value is cut off, however
     small: the cut-off of ``lstsq`` and ``pinv`` is a ridge that nobody asked for, and it flattens the peak at N = n.
 
-    Raises ValueError if the features (samples, if N > n) are linearly dependent to rounding.
+    Parameters
+    ----------
+    features
+        :math:`\Phi`, shape ``(*E, n, N)``.
+    y
+        Labels, shape ``(*E, n)``.
+
+    Raises
+    ------
+    ValueError
+        If the features (samples, if N > n) are linearly dependent to rounding.
+
+    Examples
+    --------
+    >>> weights = min_norm(torch.tensor([[3.0, 4.0]]), torch.tensor([5.0]))  # the shortest with 3 a + 4 b = 5
+    >>> bool((weights - torch.tensor([0.6, 0.8])).abs().max() < 1e-6)
+    True
     """
     n, size = features.shape[-2:]
     q, r = torch.linalg.qr(features if size <= n else features.mT)
@@ -54,10 +77,35 @@ def ridge(
 
     .. math:: \hat a_\lambda = \arg\min_a \frac1n \|y - \Phi a\|^2 + \frac{\lambda}{N}\|a\|^2
 
-    lam: a number gives weights of shape ``(*E, N)``, a tuple ``(*E, lam, N)``. One eigen-decomposition of
-    :math:`\Phi^\top\Phi/n`, or of :math:`\Phi\Phi^\top/n` if that is smaller, serves all of them.
+    One eigen-decomposition of :math:`\Phi^\top\Phi/n`, or of :math:`\Phi\Phi^\top/n` if that is smaller, serves all of
+    them.
+
+    Parameters
+    ----------
+    features
+        :math:`\Phi`, shape ``(*E, n, N)``.
+    y
+        Labels, shape ``(*E, n)``.
+    lam
+        A ridge above 0, or a tuple of them.
+
+    Returns
+    -------
+    Tensor
+        Weights of shape ``(*E, N)``, for a tuple ``(*E, lam, N)``.
+
+    Raises
+    ------
+    ValueError
+        If a ridge is no number above 0.
 
     Source: Ba et al. (2022), Section 2.1.
+
+    Examples
+    --------
+    >>> features, y = torch.eye(2), torch.tensor([1.0, 2.0])
+    >>> ridge(features, y, (1.0, 3.0)).shape
+    torch.Size([2, 2])
     """
     n, size = features.shape[-2:]
     shift = _scan(lam, features) / size
@@ -91,9 +139,32 @@ def kernel_ridge(
     All ridges are solved together by conjugate gradients to a relative residual `rtol`: some dozens of products with K,
     where a decomposition would take n of them.
 
-    lam: a number gives weights of shape ``(*E, n)``, a tuple ``(*E, lam, n)``.
+    Parameters
+    ----------
+    kernel
+        K, shape ``(*E, n, n)``.
+    y
+        Labels, shape ``(*E, n)``.
+    lam
+        A ridge above 0, or a tuple of them.
+    rtol
+        Of the residual.
 
-    Raises ValueError if 1000 iterations do not suffice, because K is nearly singular and the ridge too small.
+    Returns
+    -------
+    Tensor
+        Weights of shape ``(*E, n)``, for a tuple ``(*E, lam, n)``.
+
+    Raises
+    ------
+    ValueError
+        If a ridge is no number above 0, or 1000 iterations do not suffice, because K is nearly singular and the ridge
+        too small.
+
+    Examples
+    --------
+    >>> kernel_ridge(torch.eye(2), torch.tensor([2.0, 4.0]), 0.5)
+    tensor([1., 2.])
     """
     shift = _scan(lam, kernel)[:, None] * y.shape[-1]
     residual = y[..., None, :].expand(*y.shape[:-1], len(shift), y.shape[-1])
@@ -112,12 +183,9 @@ def kernel_ridge(
 
 
 def _scan(lam: float | tuple[float, ...], like: Tensor) -> Float[Tensor, " lam"]:
-    """The ridges as a vector, none of them negative or infinite."""
-    ridges = lam if isinstance(lam, tuple) else (lam,)
-    scan = torch.tensor(ridges, dtype=like.dtype, device=like.device)
-    if not (scan.numel() and bool((scan > 0).all()) and bool(scan.isfinite().all())):
-        raise ValueError(f"lam must be positive and finite, a ridge or a tuple of them; got {lam}")
-    return scan
+    """The ridges as a vector."""
+    require("lam", lam, Positive | tuple[Positive, ...])
+    return torch.tensor(lam if isinstance(lam, tuple) else (lam,), dtype=like.dtype, device=like.device)
 
 
 def hard_margin(x_x: Float[Tensor, "*E n n"], observed: Float[Tensor, "*E n"]) -> Float[Tensor, "*E n"]:
@@ -128,8 +196,25 @@ def hard_margin(x_x: Float[Tensor, "*E n n"], observed: Float[Tensor, "*E n"]) -
     from the inner products of the samples alone, in float64; :math:`\|w_*\|^2 = \sum_i \tilde y_i c_i`.
     Solved exactly as a problem of least distance, one active set a member.
 
-    Raises ValueError if the samples are linearly dependent, when there may be no such w.
+    Parameters
+    ----------
+    x_x
+        Inner products of the samples, shape ``(*E, n, n)``.
+    observed
+        Labels, -1 or +1, shape ``(*E, n)``.
+
+    Raises
+    ------
+    ValueError
+        If the samples are linearly dependent, when there may be no such w.
+
     Source: Lawson and Hanson (1974), chapter 23.
+
+    Examples
+    --------
+    >>> c = hard_margin(torch.diag(torch.tensor([4.0, 1.0])), torch.tensor([1.0, -1.0]))
+    >>> bool((c - torch.tensor([0.25, -1.0])).abs().max() < 1e-6)
+    True
     """
     signed = observed[..., :, None] * x_x * observed[..., None, :]
     try:

@@ -2,7 +2,6 @@
 
 from flbook.theory.boundaries import (
     averaging_error,
-    cao_boundary,
     cao_variable,
     kou_boundary,
     kou_variable,
@@ -11,7 +10,6 @@ from flbook.theory.boundaries import (
 
 __all__ = [
     "averaging_error",
-    "cao_boundary",
     "cao_variable",
     "kou_boundary",
     "kou_variable",

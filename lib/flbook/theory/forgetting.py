@@ -7,6 +7,8 @@ lectures; the isotropic risk agrees with the tables of Jiang et al. (2025).
 
 import numpy as np
 
+from flbook.theory.attention_risk import least_risk as attention_risk
+
 
 def decay(n):
     r"""The decay at which an example counts half after n more, :math:`\alpha = 2^{-1/n}`."""
@@ -23,6 +25,11 @@ def effective_samples(alpha, n):
     \frac{(1 + \alpha)(1 - \alpha^n)}{(1 - \alpha)(1 + \alpha^n)}`: so many equal weights have the same scatter.
 
     At most n, and n in the limit alpha = 1, where nothing is forgotten.
+
+    Examples
+    --------
+    >>> round(float(effective_samples(0.9, 100)), 2)
+    19.0
     """
     alpha, n = np.asarray(alpha, float), np.asarray(n, float)
     with np.errstate(invalid="ignore"):
@@ -30,34 +37,32 @@ def effective_samples(alpha, n):
     return np.where(alpha == 1, n, found)
 
 
-def _spectrum(covariance) -> np.ndarray:
-    values = np.asarray(covariance, float)
-    return values if values.ndim == 1 else np.linalg.eigvalsh(values)
-
-
-def attention_risk(covariance, samples, noise: float = 0.0):
-    r"""Risk of the best :math:`x_q^\top\Gamma\sum_i\omega_i y_i x_i`, tasks :math:`\beta \sim N(0, I)`.
-
-    .. math:: \sum_j \lambda_j\Big(1 - \frac{\lambda_j n}{(n + 1)\lambda_j + \mathrm{tr}\Lambda + \sigma_y^2}\Big)
-
-    with n the effective samples of the weights (equal weights: the examples). covariance: a matrix, or its
-    eigenvalues. For :math:`\Lambda = I` without noise it is :math:`d(d + 1)/(n + d + 1)`.
-    """
-    values, samples = _spectrum(covariance), np.asarray(samples, float)[..., None]
-    kept = values * samples / ((samples + 1) * values + values.sum() + noise**2)
-    return (values * (1 - kept)).sum(-1)
-
-
 def attention_matrix(covariance: np.ndarray, omega: np.ndarray, noise: float = 0.0) -> np.ndarray:
     r"""The best matrix, :math:`\Gamma^* = \Omega_1\big[(\Omega_1^2 + \Omega_2)\Lambda +
-    \Omega_2(\mathrm{tr}\Lambda + \sigma_y^2)I\big]^{-1}`, :math:`\Omega_k = \sum_i\omega_i^k`."""
+    \Omega_2(\mathrm{tr}\Lambda + \sigma_y^2)I\big]^{-1}`, :math:`\Omega_k = \sum_i\omega_i^k`.
+
+    Parameters
+    ----------
+    covariance
+        :math:`\Lambda`, shape (d, d).
+    omega
+        The weights of the examples, shape (n,).
+    noise
+        Standard deviation :math:`\sigma_y`.
+    """
     one, two = omega.sum(), (omega**2).sum()
     scatter = two * (np.trace(covariance) + noise**2) * np.eye(len(covariance))
     return one * np.linalg.inv((one**2 + two) * covariance + scatter)
 
 
 def mamba_risk(covariance, n, noise: float = 0.0, alpha=None):
-    r"""Risk of the layer's best matrix with the decay alpha, :math:`2^{-1/n}` unless given."""
+    r"""Risk of the layer's best matrix with the decay alpha, :math:`2^{-1/n}` unless given.
+
+    Examples
+    --------
+    >>> bool(mamba_risk(np.ones(4), 50) > attention_risk(np.ones(4), 50))  # forgetting costs
+    True
+    """
     return attention_risk(covariance, effective_samples(decay(n) if alpha is None else alpha, n), noise)
 
 
@@ -67,6 +72,11 @@ def lms_risk(d: int, n, noise: float = 0.0, step: float | None = None):
     .. math:: d f^n + \eta^2 d\,\sigma_y^2\,\frac{1 - f^n}{1 - f}, \qquad f = 1 - 2\eta + \eta^2(d + 2)
 
     Its floor under noise, :math:`d\sigma_y^2/(d + 2)` at that step, does not fall with n.
+
+    Examples
+    --------
+    >>> round(float(lms_risk(4, 10**6, noise=1.0)), 4)
+    0.6667
     """
     eta = 1 / (d + 2) if step is None else step
     shrink = 1 - 2 * eta + eta**2 * (d + 2)
@@ -122,16 +132,29 @@ def drifting_risk(d: int, n: int, alpha: float, memory: float, noise: float = 0.
               R = d\Big(1 - \frac{(\sum_i\omega_i\rho^{i+1})^2}{\sum_{ij}\omega_i\omega_j\rho^{|i-j|} +
               (d + 1 + \sigma_y^2)\sum_i\omega_i^2}\Big)
 
-    The query is answered by the task after the last example's. memory: :math:`\rho`.
+    The query is answered by the task after the last example's.
+
+    Parameters
+    ----------
+    d
+        Dimension.
+    n
+        Examples of a prompt.
+    alpha
+        The decay of the weights.
+    memory
+        :math:`\rho`.
+    noise
+        Standard deviation :math:`\sigma_y`.
     """
-    seen, power = _drifting_moments(d, n, alpha, memory, noise)
-    return float(d * (1 - seen**2 / power))
+    covariance, power = _drifting_moments(d, n, alpha, memory, noise)
+    return float(d * (1 - covariance**2 / power))
 
 
 def drifting_scale(d: int, n: int, alpha: float, memory: float, noise: float = 0.0) -> float:
     """The number g of `drifting_risk`."""
-    seen, power = _drifting_moments(d, n, alpha, memory, noise)
-    return float(seen / power)
+    covariance, power = _drifting_moments(d, n, alpha, memory, noise)
+    return float(covariance / power)
 
 
 def _drifting_moments(d: int, n: int, alpha: float, memory: float, noise: float) -> tuple[float, float]:

@@ -27,7 +27,19 @@ def parts(function: Callable[[np.ndarray], np.ndarray], nodes: int = 200) -> Par
 
     By Gauss-Hermite quadrature: exact to rounding for smooth functions, to some 1 % for those with a kink.
 
+    Parameters
+    ----------
+    function
+        Of numpy arrays.
+    nodes
+        Of the quadrature.
+
     Source: Ba et al. (2022), equation (2.2).
+
+    Examples
+    --------
+    >>> [round(part, 6) for part in parts(lambda z: 3 + 2 * z**3)]  # 2 z^3 has the linear part 6 z
+    [3.0, 6.0, 4.898979]
     """
     z, weight = _normal(nodes)
     values = function(z)
@@ -73,6 +85,17 @@ def spike(eta, psi_1, psi_2: float, sigma: Parts, target: Parts, noise: float) -
 
     otherwise the spike drowns in the bulk: :math:`1 + \sqrt{\psi_2}` and 0.
 
+    Parameters
+    ----------
+    eta
+        Step size.
+    psi_1, psi_2
+        n/d and N/d.
+    sigma, target
+        `parts` of the activation and of the target.
+    noise
+        Standard deviation of the label noise.
+
     Source: Benaych-Georges and Nadakuditi (2012), Section 3.1, for a rank-one matrix beside a Gaussian one.
     """
     t, share = spike_strength(eta, psi_1, sigma, target, noise)
@@ -105,15 +128,34 @@ def ridge_risk(ridge, n: float, values, weights, rest, noise: float = 0.0, count
               \kappa = \text{ridge} + \frac\kappa n \sum_k \frac{s_k}{s_k + \kappa}, \quad
               \mathrm{df}_2 = \sum_k \frac{s_k^2}{(s_k + \kappa)^2}
 
-    Args:
-        ridge: factor of :math:`\|a\|^2` beside the mean square error, shape ``R``.
-        values: eigenvalues :math:`s_k` of the features' covariance, shape ``(*E, k)``; each counts `count` times.
-        weights: squares of the best coefficients along the eigenvectors, summed over equal ones, shape ``(*E, k)``.
-        rest: mean square of the target that no linear function of the features explains, shape ``*E``.
+    Parameters
+    ----------
+    ridge
+        Factor of :math:`\|a\|^2` beside the mean square error, shape ``R``.
+    n
+        Samples.
+    values
+        Eigenvalues :math:`s_k` of the features' covariance, shape ``(*E, k)``; each counts `count` times.
+    weights
+        Squares of the best coefficients along the eigenvectors, summed over equal ones, shape ``(*E, k)``.
+    rest
+        Mean square of the target that no linear function of the features explains, shape ``*E``.
+    noise
+        Standard deviation :math:`\sigma_\varepsilon`.
+    count
+        Of each eigenvalue, shape ``k`` or a number.
 
-    Returns the risk against the target without noise, shape ``(*E, R)``.
+    Returns
+    -------
+    ndarray
+        Risk against the target without noise, shape ``(*E, R)``.
 
     Source: Dobriban and Wager (2018); Hastie et al. (2022).
+
+    Examples
+    --------
+    >>> ridge_risk([0.1, 10.0], n=100, values=[1.0], weights=[1.0], rest=0.0, noise=0.5, count=10).shape
+    (2,)
     """
     s, b = np.asarray(values, float)[..., None, :], np.asarray(weights, float)[..., None, :]
     count, ridge = np.broadcast_to(np.asarray(count, float), s.shape[-1:]), np.atleast_1d(np.asarray(ridge, float))
@@ -138,13 +180,25 @@ def linear_risk(lam, psi_1: float, target: Parts, noise: float):
 def gaussian_equivalent_risk(lam, n: int, width: int, squares, overlaps, sigma: Parts, target: Parts, noise: float):
     r"""Risk of ridge regression on :math:`N^{-1/2}(\mu_1 W x + \mu_2 z)`, z independent of x: features without a bend.
 
-    Args:
-        lam: the ridge :math:`\lambda` in :math:`\frac\lambda N\|a\|^2`, shape ``R``.
-        squares, overlaps: the d squared singular values of W, and the squared cosines of the target's direction with
-            their directions in input space, shape ``(*E, d)`` each.
+    In the limit, for odd :math:`\sigma` and as long as :math:`\eta = \Theta(1)`, it is the risk of the network itself,
+    for the W at hand.
 
-    Returns shape ``(*E, R)``, never below `nonlinear_floor`. In the limit, for odd :math:`\sigma` and as long as
-    :math:`\eta = \Theta(1)`, it is the risk of the network itself, for the W at hand.
+    Parameters
+    ----------
+    lam
+        The ridge :math:`\lambda` in :math:`\frac\lambda N\|a\|^2`, shape ``R``.
+    n, width
+        Samples and neurons N.
+    squares, overlaps
+        The d squared singular values of W, and the squared cosines of the target's direction with their directions in
+        input space, shape ``(*E, d)`` each.
+    sigma, target, noise
+        As in `spike`.
+
+    Returns
+    -------
+    ndarray
+        Shape ``(*E, R)``, never below `nonlinear_floor`.
 
     Source: Ba et al. (2022), Theorem 3, for the equivalence; the risk is `ridge_risk`.
     """
@@ -161,7 +215,7 @@ def gaussian_equivalent_risk(lam, n: int, width: int, squares, overlaps, sigma: 
 def one_direction_error(kappa, activation: Callable, link: Callable, nodes: int = 200):
     r""":math:`E_{\xi_1}\big(\sigma_*(\xi_1) - E_{\xi_2}\sigma(\kappa\xi_1 + \xi_2)\big)^2`, whose least value is tau*.
 
-    What is left of the target by many neurons that all moved by :math:`\kappa` along it, averaged.
+    The part of the target that many neurons miss which all moved by :math:`\kappa` along it, averaged.
 
     Source: Ba et al. (2022), equation (5.1).
     """

@@ -14,6 +14,11 @@ def average_overlap(alpha, strength):
     .. math:: \frac{\alpha s}{1 + \alpha s}, \quad s = \frac{(E\,T(y)z)^2}{E\,T(y)^2}
 
     for large d. Derived in the lecture.
+
+    Examples
+    --------
+    >>> average_overlap(alpha=3.0, strength=1.0)
+    0.75
     """
     return alpha * strength / (1 + alpha * strength)
 
@@ -32,8 +37,9 @@ def step_alignment(alpha, d: int, signal: float, power: float):
 def matrix_threshold(strength: float) -> float:
     r"""Below :math:`n/d = 1/(2 E\zeta_2(y)^2)` no gate makes the matrix point at beta; the best gate does above.
 
-    `strength` is :math:`E\zeta_2(y)^2`, as `flbook.hermite.best_strengths` gives it. Source: Mondelli and Montanari
-    (2019), Theorem 2, and Lu and Li (2020).
+    `strength` is :math:`E\zeta_2(y)^2`, as `flbook.hermite.best_strengths` gives it.
+
+    Source: Mondelli and Montanari (2019), Theorem 2, and Lu and Li (2020).
     """
     return 1 / (2 * strength)
 
@@ -47,7 +53,18 @@ def matrix_overlap(alpha: float, gate: Callable, link: Callable, jumps: hermite.
 
     .. math:: \frac{\psi'(\lambda^*)}{\psi'(\lambda^*) - \phi'(\lambda^*)}, \qquad \phi(\lambda^*) = \psi(\lambda^*).
 
-    The gate has to be bounded from above. Source: Lu and Li (2020), Theorem 1.
+    Parameters
+    ----------
+    alpha
+        Samples a dimension, n/d.
+    gate
+        T, bounded from above.
+    link
+        g, of numpy arrays; see `flbook.hermite`.
+    jumps
+        Labels at which the gate jumps or bends.
+
+    Source: Lu and Li (2020), Theorem 1.
     """
     z, weight = hermite.nodes(hermite.breaks_of(link, jumps))
     t = np.broadcast_to(gate(link(z)), z.shape)
@@ -60,15 +77,15 @@ def matrix_overlap(alpha: float, gate: Callable, link: Callable, jumps: hermite.
     def psi(x):
         return x * (1 / alpha + weight @ (t / (x - t)))
 
-    def pull(x):  # its zero is where psi is smallest
+    def psi_slope(x):
         return 1 / alpha - weight @ (t / (x - t)) ** 2
 
     low, high = top + 1e-9 * scale, top + 1e6 * scale
-    edge = brentq(pull, low, high) if pull(low) < 0 else low
+    edge = brentq(psi_slope, low, high) if psi_slope(low) < 0 else low
     if phi(edge) <= psi(edge):
         return 0.0
     spot = brentq(lambda x: phi(x) - psi(x), edge, high)
-    rise, fall = pull(spot), -(weight @ (t**2 * z**2 / (spot - t) ** 2))
+    rise, fall = psi_slope(spot), -(weight @ (t**2 * z**2 / (spot - t) ** 2))
     return float(rise / (rise - fall))
 
 

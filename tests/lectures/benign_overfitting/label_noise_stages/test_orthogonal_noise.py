@@ -84,7 +84,7 @@ def test_boundaries():
 
 @pytest.mark.parametrize(("call", "sentence"), [
     (lambda: OrthogonalNoise(tensors(0.0), tensors(0.1)), r"n_snr2 must be positive and finite; got \[0.0\]"),
-    (lambda: OrthogonalNoise(tensors(1.0), tensors(0.5)), r"flip_prob must lie in \[0, 1/2\)"),
+    (lambda: OrthogonalNoise(tensors(1.0), tensors(0.5)), r"flip_prob must be a number in \[0, 0.5\); got 0.5"),
     (lambda: OrthogonalNoise(tensors(1.0), tensors(0.1), m=0), "m must be at least 1.*got 0"),
 ])
 def test_bad_input_gets_a_sentence(call, sentence):

@@ -136,7 +136,7 @@ def test_rivals_are_measured_beside_the_network():
 def test_a_bad_cell_is_refused_before_the_first_is_computed():
     for change, sentence in [
         (dict(d=(100, 10)), r"d must be at least n \+ k \+ 1 = 41"),
-        (dict(d=(100, 1)), "d must be at least 2"),
+        (dict(d=(100, 1)), "d must be a whole number of at least 2; got 1"),
     ]:
         with pytest.raises(ValueError, match=sentence):
             replace(TINY, **change)

@@ -6,6 +6,8 @@ label noise :math:`\sigma_y`; a label without its noise has the variance d. k is
 
 import numpy as np
 
+from flbook.theory.attention_risk import isotropic_risk
+
 
 def least_squares(k, d: int, noise: float = 0.0) -> np.ndarray:
     r"""Least squares, the shortest solution where there are many.
@@ -40,7 +42,7 @@ def one_step(k, d: int) -> np.ndarray:
     One gradient step from zero; also the optimum of linear attention at :math:`\Lambda = I`.
     Source: derived in the lecture.
     """
-    return np.asarray((d + 1) / (np.asarray(k, dtype=float) + d + 1))
+    return np.asarray(isotropic_risk(k, d) / d)
 
 
 def few_neighbours(k) -> np.ndarray:
