@@ -35,7 +35,8 @@ class TrainableCNN(TwoLayerCNN):
     ):
         r"""Draw the filters; the output weights start at :math:`\pm v_0`, without randomness."""
         super().__init__(d, m, sigma_0, activation, scale, seed=seed, dtype=dtype)
-        check_output(v_0)
+        if not (math.isfinite(v_0) and v_0 > 0):
+            raise ValueError(f"v_0 must be positive and finite, the size of the output weights at the start; got {v_0}")
         signs = torch.tensor([1.0, -1.0], dtype=dtype)[:, None].expand(self.w.shape[:-1])
         self.v = nn.Parameter(v_0 * signs)
 
@@ -45,9 +46,3 @@ class TrainableCNN(TwoLayerCNN):
             raise ValueError(f"patches of shape {tuple(x.shape)} do not fit filters of shape {tuple(self.w.shape)}")
         z = torch.einsum("...npd,...jrd->...npjr", x, self.w)
         return self.scale * torch.einsum("...npjr,...jr->...n", self.activation(z), self.v)
-
-
-def check_output(v_0: float) -> None:
-    """Refuse a size of the output weights from which nothing can start."""
-    if not (math.isfinite(v_0) and v_0 > 0):
-        raise ValueError(f"v_0 must be positive and finite, the size of the output weights at the start; got {v_0}")
