@@ -58,9 +58,9 @@ lab: $(DEV)  ## open the lectures in JupyterLab
 seeds: $(DEV)  ## run lectures with fresh seeds and print the claims that fall [SEEDS="1 2 3"]
 	@$(EMPTY_CACHE); .venv/bin/python -m flbook.book.executor seeds "$(SEEDS)" $(LECTURES)
 
-paper: $(DEV)  ## run every experiment at the papers' scale into lib/flbook/results (minutes to hours)
+paper: $(DEV)  ## run every experiment at the papers' scale, and store the results (minutes to hours)
 	@set -e; for name in $$(.venv/bin/python -m flbook list --scale paper | awk '{print $$1}'); do \
-		.venv/bin/python -m flbook run $$name --scale paper --out lib/flbook/results/$${name##*/}.nc; \
+		.venv/bin/python -m flbook run $$name --scale paper --store; \
 	done
 
 bench: $(DEV)  ## measure speed against plain PyTorch
@@ -72,8 +72,12 @@ floor: $(FLOOR)  ## import everything and run a lecture on the oldest packages a
 	[importlib.import_module(name) for name in names]; print(len(names), 'modules import')"
 	@.venv-floor/bin/python $(NBVAL) $(or $(LECTURES:%=book/%.ipynb),book/signal_noise/decomposition.ipynb)
 
-lint: $(DEV)  ## check style with ruff
+lint: $(DEV)  ## check style, and that nothing lies about unused
 	@.venv/bin/ruff check .
+	@pages=$$(mktemp -d); trap 'rm -rf "$$pages"' EXIT; \
+	.venv/bin/jupyter nbconvert --log-level ERROR --to script --output-dir "$$pages" book/*/*.ipynb; \
+	sed -i 's/^\( *\)%pip.*/\1pass/; s/^get_ipython.*//' "$$pages"/*.py; \
+	! .venv/bin/vulture lib bench book/conftest.py book/_ext "$$pages" | grep -v "^$$pages"  # a page may define to show
 
 clean:  ## delete what was built, but not the environments
 	@rm -rf _build build book/ledger.md .ruff_cache .pytest_cache

@@ -34,12 +34,12 @@ class Both(Setting):
 calls = []
 
 
-def run(setting, device="cpu", executor=None, memory=None):
+def run(setting, device="cpu", executor=None, chunk=None):
     """An experiment that notes how it was called."""
     if device == "gpu":
         raise ValueError("device must be 'cpu' or 'cuda', not 'gpu'")
     threads = executor and executor.submit(os.getenv, "OMP_NUM_THREADS").result()
-    calls.append(dict(setting=setting, device=device, threads=threads, memory=memory))
+    calls.append(dict(setting=setting, device=device, threads=threads, chunk=chunk))
     ones = np.arange(len(setting.n)) + 0.5
     return xr.Dataset({"error": ("n", ones), "lost": ("n", ones)}, attrs=dict(scale="x", device=device, version=1))
 
@@ -65,7 +65,7 @@ def sentence(capsys):
 
 def test_run_writes_what_it_measured(capsys, tmp_path):
     assert __main__.main(["run", "tiny"]) == 0
-    assert calls == [dict(setting=Setting(), device="cpu", threads=None, memory=None)]
+    assert calls == [dict(setting=Setting(), device="cpu", threads=None, chunk=None)]
     with xr.open_dataset(tmp_path / "tiny-book.nc", engine="scipy") as dataset:
         assert dataset.error.values.tolist() == [0.5, 1.5]
         assert dataset.attrs["command"] == "python -m flbook run tiny --scale book --device cpu"
@@ -87,10 +87,20 @@ def test_run_keeps_what_the_experiment_stores(tiny, tmp_path):
         assert list(dataset) == ["error", "lost"], "at the book's scale nothing is left out"
 
 
-def test_workers_share_threads_and_memory(monkeypatch):
+def test_workers_share_threads(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(6), raising=False)
-    assert __main__.main("run tiny --workers 2".split()) == 0
-    assert calls == [dict(setting=Setting(), device="cpu", threads="3", memory=2**29)]
+    assert __main__.main("run tiny --workers 2 --chunk n=4 --chunk seed=1".split()) == 0
+    assert calls == [dict(setting=Setting(), device="cpu", threads="3", chunk={"n": 4, "seed": 1})]
+
+
+def test_the_paper_scale_is_stored_beside_its_lecture(tiny, tmp_path, capsys):
+    tiny.Setting, tiny.__file__ = Both, str(tmp_path / "lecture" / "__init__.py")
+    (tmp_path / "lecture").mkdir()
+    assert __main__.main("run tiny --scale paper --store".split()) == 0
+    assert (tmp_path / "lecture" / "tiny.nc").is_file() and not list(tmp_path.glob("*.nc"))
+    capsys.readouterr()
+    assert __main__.main("run tiny --store".split()) == 1
+    assert "--store keeps the paper scale" in sentence(capsys)
 
 
 def test_mistakes_are_one_sentence_before_any_work(tmp_path, capsys):
@@ -116,7 +126,9 @@ def test_an_interruption_is_one_sentence(tiny, capsys):
     assert "the same command resumes" in sentence(capsys)
 
 
-@pytest.mark.parametrize("arguments", ["", "fly", "run", "run tiny --workers 0", "run tiny --scale huge"])
+@pytest.mark.parametrize(
+    "arguments", ["", "fly", "run", "run tiny --workers 0", "run tiny --scale huge", "run tiny --chunk n"]
+)
 def test_usage_errors(arguments, capsys):
     with pytest.raises(SystemExit) as stop:
         __main__.main(arguments.split())
@@ -138,14 +150,14 @@ def test_list_has_no_need_of_torch():
     code = "import sys; from flbook.__main__ import main; main(['list']); sys.exit('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert [line.split()[0] for line in done.stdout.splitlines()] == settings.names()
+    assert [line.split()[0] for line in done.stdout.splitlines()] == list(settings.homes())
     assert all(len(line.split()) > 3 for line in done.stdout.splitlines()), "each says what it is"
 
 
 def test_list_of_a_scale_names_those_that_have_it(capsys):
     assert __main__.main(["list", "--scale", "paper"]) == 0
     listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
-    assert listed == [name for name in settings.names() if hasattr(settings.find(name).Setting, "paper")]
+    assert listed == [name for name in settings.homes() if hasattr(settings.find(name).Setting, "paper")]
 
 
 def test_the_module_runs():

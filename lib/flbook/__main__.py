@@ -54,7 +54,7 @@ def listing(arguments):
 
 def run(arguments):
     """Run one experiment and write its result."""
-    from flbook.runs import results, settings
+    from flbook.runs import files, results, settings
 
     try:
         experiment = settings.find(arguments.experiment)
@@ -65,19 +65,23 @@ def run(arguments):
     preset = getattr(experiment.Setting, arguments.scale, None)
     if preset is None:
         raise ValueError(f"the experiment {name!r} has no {arguments.scale} scale.")
+    if arguments.store and (arguments.scale != "paper" or arguments.out):
+        raise ValueError("--store keeps the paper scale in its lecture's folder; it takes --scale paper and no --out.")
     out = Path(arguments.out or f"{name}-{arguments.scale}.nc")
+    out = results.path(arguments.experiment) if arguments.store else out
     if not out.parent.is_dir():
         raise ValueError(f"--out is {str(out)!r}, but there is no folder {str(out.parent)!r}.")
 
     begin = time.perf_counter()
     with _pool(arguments.workers) as pool:
-        how = {} if pool is None else {"executor": pool, "memory": 2**30 / arguments.workers}
+        how = {} if pool is None else {"executor": pool}
+        how |= {"chunk": dict(arguments.chunk)} if arguments.chunk else {}
         dataset = experiment.run(preset(), device=arguments.device, **how)
     trim = getattr(experiment, "stored", None) if arguments.scale == "paper" else None
     kept = trim(dataset) if trim else dataset
     command = f"python -m flbook run {name} --scale {arguments.scale} --device {arguments.device}"
     kept = kept.assign_attrs({**dataset.attrs, **kept.attrs, "command": command})
-    results.save(kept, out)
+    files.save(kept, out)
     print(f"{name} at the {arguments.scale} scale on {arguments.device}: {time.perf_counter() - begin:.0f} s")
     for variable, values in kept.data_vars.items():
         if values.dtype.kind in "iufb":
@@ -103,6 +107,11 @@ def _has_preset(tree, scale):
     """Whether the source of an experiment gives its Setting a preset of this name."""
     classes = (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Setting")
     return any(isinstance(node, ast.FunctionDef) and node.name == scale for one in classes for node in one.body)
+
+
+def _width(text):
+    axis, _, width = text.partition("=")
+    return axis, _count(width)
 
 
 def _count(text):
@@ -139,7 +148,9 @@ def _parser():
     one.add_argument("--scale", choices=("book", "paper"), default="book", help="its preset (default: book)")
     one.add_argument("--device", default="cpu", metavar="cpu|cuda", help="where to compute (default: cpu)")
     one.add_argument("--workers", type=_count, default=1, metavar="N", help="processes to share the work (default: 1)")
+    one.add_argument("--chunk", action="append", type=_width, metavar="AXIS=N", help="at most N values of it a chunk")
     one.add_argument("--out", metavar="FILE", help="the file (default: EXPERIMENT-SCALE.nc in this folder)")
+    one.add_argument("--store", action="store_true", help="keep it in its lecture's folder, as the stored result")
     one.set_defaults(act=run)
     return parser
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from flbook.data import LinearPrompts
-from flbook.runs import checkpoints
+from flbook.runs import checkpoints, files
 
 TENSORS = {"w": torch.tensor([[1.0, 2.5]]), "steps": torch.tensor(7)}
 
@@ -52,7 +52,7 @@ def test_an_interruption_leaves_the_old_file(tmp_path, monkeypatch):
     def interrupt(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(checkpoints.os, "replace", interrupt)
+    monkeypatch.setattr(files.os, "replace", interrupt)
     with pytest.raises(KeyboardInterrupt):
         checkpoints.save(tmp_path / "one", {"w": torch.zeros(1)}, {})
     assert torch.equal(checkpoints.load(tmp_path / "one")["w"], TENSORS["w"])

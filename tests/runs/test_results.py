@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from flbook.runs import results, settings
+from flbook.runs import files, results, settings
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,9 @@ tiny = SimpleNamespace(__name__="flbook.lectures.chapter.tiny", VERSION=3, Setti
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """An empty folder of results, and an experiment that needs no torch."""
-    monkeypatch.setattr(results, "FOLDER", tmp_path)
     known = settings.find
-    monkeypatch.setattr(settings, "find", lambda name: tiny if name == "tiny" else known(name))
+    experiment = SimpleNamespace(**vars(tiny), __file__=str(tmp_path / "__init__.py"))
+    monkeypatch.setattr(settings, "find", lambda name: experiment if name == "tiny" else known(name))
     return tmp_path
 
 
@@ -49,7 +49,7 @@ def dataset(**attrs):
 
 
 def test_what_is_saved_is_opened(folder):
-    results.save(dataset(), folder / "tiny.nc")
+    files.save(dataset(), folder / "tiny.nc")
     again = results.open("tiny")
     xr.testing.assert_allclose(again, dataset(), rtol=0, atol=1e-12)
     assert again.attrs == dataset().attrs
@@ -60,21 +60,21 @@ def test_what_is_saved_is_opened(folder):
 
 
 def test_saving_twice_gives_the_same_file(folder):
-    results.save(dataset(), folder / "a.nc")
-    results.save(dataset(), folder / "b.nc")
+    files.save(dataset(), folder / "a.nc")
+    files.save(dataset(), folder / "b.nc")
     assert (folder / "a.nc").read_bytes() == (folder / "b.nc").read_bytes()
 
 
 def test_saving_that_fails_leaves_the_old_file(folder, monkeypatch):
-    results.save(dataset(), folder / "a.nc")
+    files.save(dataset(), folder / "a.nc")
     before = (folder / "a.nc").read_bytes()
 
     def fail(*_):
         raise OSError("the disk is full")
 
-    monkeypatch.setattr(results.os, "replace", fail)
+    monkeypatch.setattr(files.os, "replace", fail)
     with pytest.raises(OSError, match="full"):
-        results.save(dataset(scale="book"), folder / "a.nc")
+        files.save(dataset(scale="book"), folder / "a.nc")
     assert [path.name for path in folder.iterdir()] == ["a.nc"] and (folder / "a.nc").read_bytes() == before
 
 
@@ -90,12 +90,12 @@ def test_a_missing_file(folder):
 
 def test_another_setting(folder):
     other = settings.to_json(Setting())
-    results.save(dataset(setting=other), folder / "tiny.nc")
+    files.save(dataset(setting=other), folder / "tiny.nc")
     refused("is of another setting than Setting.paper")
 
 
 def test_another_version(folder):
-    results.save(dataset(version=2), folder / "tiny.nc")
+    files.save(dataset(version=2), folder / "tiny.nc")
     refused("is of version 2, not 3")
 
 
@@ -107,7 +107,7 @@ def test_an_unknown_experiment_names_the_nearest():
 @pytest.mark.parametrize("kept", [0.0, 0.01, 0.1, 0.3, 0.5, 0.9, 0.99, "all but four bytes"])
 def test_a_truncated_file(folder, kept):
     path = folder / "tiny.nc"
-    results.save(dataset(), path)
+    files.save(dataset(), path)
     content = path.read_bytes()
     path.write_bytes(content[:-4] if isinstance(kept, str) else content[: int(kept * len(content))])  # 3 may be padding
     refused("is truncated or altered")
@@ -115,7 +115,7 @@ def test_a_truncated_file(folder, kept):
 
 def test_an_altered_number(folder):
     path = folder / "tiny.nc"
-    results.save(dataset(), path)
+    files.save(dataset(), path)
     content = bytearray(path.read_bytes())
     at = content.index(dataset().test_error.values[20, 20:22].astype(">f8").tobytes())
     content[at + 3] ^= 1
@@ -129,8 +129,8 @@ def test_a_file_without_a_digest(folder):
 
 
 def test_stored_results_open_and_fit_the_package():
-    files = sorted(results.FOLDER.glob("*.nc"))
-    for file in files:
-        assert results.open(file.stem).attrs["scale"] == "paper"
+    stored = sorted(settings.LECTURES.glob("*/*/*.nc"))
+    for file in stored:
+        assert results.path(file.stem) == file and results.open(file.stem).attrs["scale"] == "paper"
         assert file.stat().st_size <= 500_000
-    assert sum(file.stat().st_size for file in files) <= 15_000_000
+    assert len(stored) > 30 and sum(file.stat().st_size for file in stored) <= 15_000_000

@@ -96,25 +96,29 @@ def test_a_bad_setting_gets_one_sentence(setting, sentence):
 
 @pytest.fixture
 def shelf(tmp_path, monkeypatch):
-    """Three experiments of two chapters, one name twice."""
+    """Three experiments of two chapters, one name twice; a lecture with a second experiment and a file that is none."""
     import flbook.lectures
 
-    for name in ("shelf_one/heat_map", "shelf_one/race", "shelf_two/race"):
+    for name in ("shelf_one/heat_map/__init__", "shelf_one/heat_map/race", "shelf_one/heat_map/gates",
+                 "shelf_two/race/__init__"):
         path = tmp_path / f"{name}.py"
-        path.parent.mkdir(exist_ok=True)
-        (path.parent / "__init__.py").touch()
-        path.write_text(f"NAME = {name!r}\n")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        (path.parents[1] / "__init__.py").touch()
+        path.write_text(f"NAME = {name!r}\n" + ("" if "gates" in name else "class Setting:\n    pass\n"))
     monkeypatch.setattr(flbook.lectures, "__path__", [str(tmp_path)])
+    monkeypatch.setattr(settings, "LECTURES", tmp_path)
     yield
     for name in [name for name in sys.modules if name.startswith("flbook.lectures.shelf_")]:
         del sys.modules[name]
 
 
 def test_experiments_are_listed_and_found(shelf):
-    assert settings.names() == ["shelf_one/heat_map", "shelf_one/race", "shelf_two/race"]
+    assert list(settings.homes()) == ["shelf_one/heat_map", "shelf_one/race", "shelf_two/race"]
     assert not [name for name in sys.modules if name.startswith("flbook.lectures.shelf_")]
-    assert settings.find("heat_map").NAME == settings.find("shelf_one/heat_map").NAME == "shelf_one/heat_map"
-    assert settings.find("shelf_two/race").NAME == "shelf_two/race"
+    assert settings.find("heat_map").NAME == settings.find("shelf_one/heat_map").NAME == "shelf_one/heat_map/__init__"
+    assert settings.find("shelf_one/race").NAME == "shelf_one/heat_map/race"
+    assert settings.find("shelf_two/race").NAME == "shelf_two/race/__init__"
+    assert settings.name_of(settings.find("shelf_one/race").__name__) == "shelf_one/race"
 
 
 def test_an_unknown_experiment_gets_the_nearest_names(shelf):
@@ -129,7 +133,7 @@ def test_an_unknown_experiment_gets_the_nearest_names(shelf):
 
 
 def test_listing_the_library_loads_no_torch():
-    code = "import sys, flbook.runs.settings; flbook.runs.settings.names(); sys.exit('torch' in sys.modules)"
+    code = "import sys, flbook.runs.settings; flbook.runs.settings.homes(); sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 

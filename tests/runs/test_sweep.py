@@ -16,13 +16,13 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from flbook.runs import chunks
+from flbook.runs import chunks, files
 from flbook.runs.sweep import cut, sweep
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1] / "support"
 sys.path.insert(0, str(HERE))  # workers are started with this path, so they can import the experiment too
 tiny = importlib.import_module("tiny_experiment")
-FINE = {"cell_bytes": 1, "memory": 2, "progress": False}  # one chunk for each d and mu: twelve of them
+FINE = {"chunk": {"d": 1, "mu": 1}, "progress": False}  # one chunk for each d and mu: twelve of them
 
 
 @pytest.fixture
@@ -58,27 +58,22 @@ def cluster():
 
 
 @pytest.mark.parametrize(
-    "split, memory, expected",
+    "chunk, expected",
     [
-        (None, 24, {"d": 1, "mu": 1, "seed": 1}),
-        (None, 23, {"d": 2, "mu": 1, "seed": 1}),
-        (None, 8, {"d": 3, "mu": 1, "seed": 1}),
-        (None, 4, {"d": 3, "mu": 2, "seed": 1}),
-        (None, 1, {"d": 3, "mu": 4, "seed": 2}),
-        (("mu",), 12, {"d": 1, "mu": 2, "seed": 1}),
-        (("seed", "d"), 11, {"d": 2, "mu": 1, "seed": 2}),
+        ({}, {"d": 1, "mu": 1, "seed": 1}),
+        ({"mu": 4}, {"d": 1, "mu": 1, "seed": 1}),
+        ({"mu": 3, "d": 1}, {"d": 3, "mu": 2, "seed": 1}),
+        ({"seed": 8}, {"d": 1, "mu": 1, "seed": 1}),
     ],
 )
-def test_chunks_are_as_few_as_the_memory_allows(split, memory, expected):
+def test_chunks_are_as_few_as_their_width_allows_and_about_equal(chunk, expected):
     sizes = {"d": 3, "mu": 4, "seed": 2}
-    pieces = cut(sizes, split, 1.0, memory)
+    pieces = cut(sizes, chunk)
     assert {name: len(ends) for name, ends in pieces.items()} == expected
     for name, ends in pieces.items():
         assert [k for start, stop in ends for k in range(start, stop)] == list(range(sizes[name]))
         widths = [stop - start for start, stop in ends]
-        assert max(widths) - min(widths) <= 1
-    largest = np.prod([max(stop - start for start, stop in ends) for ends in pieces.values()])
-    assert largest <= memory
+        assert max(widths) - min(widths) <= 1 and max(widths) <= chunk.get(name, sizes[name])
 
 
 def test_the_result_is_labelled_and_says_where_it_comes_from(setting, cache):
@@ -93,15 +88,15 @@ def test_the_result_is_labelled_and_says_where_it_comes_from(setting, cache):
     assert (
         found.attrs["scale"] == "custom" and sweep(tiny.measure, tiny.Setting(), cache=cache).attrs["scale"] == "book"
     )
-    assert found.attrs["source"] == chunks.SOURCE
+    assert found.attrs["source"] == chunks.source_of(tiny.measure)
     assert found.attrs["device"] == "cpu" and found.attrs["fresh_seed"] == "" and found.attrs["seconds"] >= 0
     np.testing.assert_array_equal(found.error, tiny.measure(setting, "cpu").error)
 
 
-@pytest.mark.parametrize("memory", [24, 12, 5, 1])
-def test_however_it_is_cut_the_result_is_the_same(setting, cache, memory):
+@pytest.mark.parametrize("chunk", [{"mu": 2}, {"seed": 1, "d": 2}, {"d": 1, "mu": 1, "seed": 1}])
+def test_however_it_is_cut_the_result_is_the_same(setting, cache, chunk):
     whole = sweep(tiny.measure, setting, cache=cache / "whole")
-    parts = sweep(tiny.measure, setting, cache=cache / "parts", cell_bytes=1, memory=memory)
+    parts = sweep(tiny.measure, setting, cache=cache / "parts", chunk=chunk)
     assert_same(whole, parts)
     assert [parts[name].dims for name in parts] == [whole[name].dims for name in parts]
 
@@ -139,7 +134,7 @@ def test_whatever_may_change_the_numbers_changes_the_name(setting, cache, monkey
     assert count() == 3
     monkeypatch.setattr(tiny, "VERSION", 4)
     assert count() == 4
-    monkeypatch.setattr(chunks, "SOURCE", "changed")
+    monkeypatch.setattr(chunks, "source_digest", lambda folder: "changed")
     assert count() == 5
     setting = replace(setting, n=5)
     assert count() == 6
@@ -169,7 +164,7 @@ def test_a_worker_with_another_seed_is_refused(setting, cache, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "damage", [lambda b: b[: len(b) // 2], lambda b: b"", lambda b: b[:-1], lambda b: b"\0" * len(b)]
+    "damage", [lambda b: b[: len(b) // 2], lambda b: b"", lambda b: b[:-9], lambda b: b"\0" * len(b)]
 )
 def test_a_damaged_file_is_measured_again(setting, cache, damage):
     first = sweep(tiny.measure, setting, cache=cache, **FINE)
@@ -189,6 +184,46 @@ def test_a_flipped_bit_is_noticed(setting, cache):
     file.write_bytes(content)
     sweep(tiny.measure, setting, cache=cache)
     assert calls(setting).total() == 2
+
+
+def test_run_is_the_sweep_in_the_chunks_of_the_experiment(setting, cache):
+    found = tiny.run(setting, cache=cache)
+    assert calls(setting).total() == 2, "d in two chunks"
+    assert_same(found, sweep(tiny.measure, setting, cache=cache / "whole"))
+    tiny.run(setting, cache=cache / "other", chunk={})
+    assert calls(setting).total() == 4
+
+
+def test_what_else_an_experiment_computes_is_kept_too(setting, cache, monkeypatch):
+    monkeypatch.setenv("FLBOOK_CACHE", str(cache))
+    first, again = tiny.extremes(setting), tiny.extremes(setting)
+    xr.testing.assert_identical(first, again)
+    assert calls(setting)["extremes"] == 1
+    assert first.sizes == {"mu": 4} and first.mu.attrs == {"long_name": "signal strength", "units": "m"}
+    assert tiny.extremes(replace(setting, mu=(1.0,))).sizes == {"mu": 1} and calls(setting)["extremes"] == 2
+
+
+def test_an_edit_of_another_lecture_voids_no_cache(tmp_path, monkeypatch):
+    package = tmp_path / "flbook"
+    for name in ("rng.py", "plots/curves.py", "lectures/chapter/one/__init__.py", "lectures/chapter/two/gates.py"):
+        (package / name).parent.mkdir(parents=True, exist_ok=True)
+        (package / name).write_text("before")
+    monkeypatch.setattr(chunks, "_PACKAGE", package)
+    monkeypatch.setattr(chunks.settings, "LECTURES", package / "lectures")
+    one, two = package / "lectures/chapter/one", package / "lectures/chapter/two"
+
+    def digests():
+        chunks.source_digest.cache_clear()
+        return chunks.source_digest(one), chunks.source_digest(two), chunks.source_digest()
+
+    before = digests()
+    (package / "plots/curves.py").write_text("after")
+    assert digests() == before
+    (two / "gates.py").write_text("after")
+    assert [new == old for new, old in zip(digests(), before, strict=True)] == [True, False, True]
+    (package / "rng.py").write_text("after")
+    assert not set(digests()) & set(before)
+    chunks.source_digest.cache_clear()
 
 
 def test_a_chunk_file_is_netcdf(setting, cache):
@@ -227,7 +262,7 @@ def test_a_failing_chunk_leaves_no_file_and_keeps_the_others(setting, cache, mon
     sweep(tiny.measure, replace(setting, d=(10,)), cache=cache, **FINE)
     before = sorted(cache.iterdir())
     with monkeypatch.context() as patch, pytest.raises(OSError, match="disk full"):
-        patch.setattr(chunks.os, "replace", replace_fails)
+        patch.setattr(files.os, "replace", replace_fails)
         sweep(tiny.measure, setting, cache=cache, **FINE)
     assert sorted(cache.iterdir()) == before
 
@@ -278,13 +313,10 @@ def test_an_error_in_a_worker_reaches_the_caller(setting, cache):
 @pytest.mark.parametrize(
     "how, sentence",
     [
-        ({"setting": tiny.Setting(mu=())}, "^mu is an empty axis"),
-        ({"setting": tiny.Setting(mu=[1.0])}, "^mu must be a number, a string"),
-        ({"setting": tiny.Setting(mu=(1.0, float("nan")))}, "^mu must be finite"),
-        ({"split": ("snr",)}, "^split names 'snr', which is no axis of the setting; these are: d, mu, seed$"),
-        ({"cell_bytes": 10, "memory": 9}, "^memory = 9 bytes is too little"),
-        ({"cell_bytes": 1, "memory": 7, "split": ("d",)}, "smallest chunk that split = .* allows has 8 cell"),
-        ({"cell_bytes": -1}, "^cell_bytes must be >= 0 and memory > 0"),
+        ({"setting": tiny.Single}, "^setting must be an instance of a frozen dataclass"),
+        ({"chunk": {"snr": 2}}, "^chunk names 'snr', which is no axis of the setting; these are: d, mu, seed$"),
+        ({"chunk": {"d": 0}}, "^chunk must give 'd' a whole number of values, at least 1; got 0$"),
+        ({"chunk": {"d": 1.5}}, "^chunk must give 'd' a whole number of values, at least 1; got 1.5$"),
         ({"executor": 4}, "^executor must have submit"),
         ({"measure": lambda setting, device: None}, "^measure must be a function at the top level of a module"),
         ({"device": "abacus"}, "^device must be 'cpu' or 'cuda', not 'abacus'"),
@@ -309,7 +341,7 @@ def test_a_mistake_gets_one_sentence_before_any_work(setting, cache, how, senten
 )
 def test_a_measure_that_breaks_the_rules_is_told_so(setting, cache, measure, sentence):
     with pytest.raises(ValueError, match=sentence):
-        sweep(measure, setting, cache=cache, cell_bytes=1, memory=16)
+        sweep(measure, setting, cache=cache, chunk={"d": 2})
 
 
 def test_a_setting_without_axes_is_one_chunk(cache):
@@ -323,7 +355,7 @@ def test_a_measure_of_a_notebook_leaves_no_file(cache):
         "@dataclass(frozen=True)\nclass Setting:\n    mu: tuple = (1.0, 2.0)\n"
         "def measure(s, device):\n"
         "    return xr.Dataset({'error': ('mu', list(s.mu), {'long_name': 'e', 'units': '1'})})\n"
-        f"found = sweep(measure, Setting(), cache={str(cache)!r}, cell_bytes=1, memory=1)\n"
+        f"found = sweep(measure, Setting(), cache={str(cache)!r}, chunk={{'mu': 1}})\n"
         f"assert found.error.values.tolist() == [1, 2] and not list(pathlib.Path({str(cache)!r}).iterdir())\n"
         "assert 'torch' not in sys.modules"
     )

@@ -67,7 +67,7 @@ def sweep(
     setting: object,
     *,
     device: object = "cpu",
-    chunk: Mapping[str, int] | None = None,
+    chunk: Mapping | None = None,
     executor: object = None,
     progress: bool | None = None,
     cache: str | os.PathLike | None = None,
@@ -128,7 +128,7 @@ def sweep(
     return whole.assign_attrs(about, seconds=round(float(seconds), 3))
 
 
-def cut(sizes: Mapping[str, int], chunk: Mapping[str, int]) -> dict[str, list[tuple[int, int]]]:
+def cut(sizes: Mapping[str, int], chunk: Mapping) -> dict[str, list[tuple[int, int]]]:
     """Where to cut each axis: ``(start, stop)`` pairs of about equal width, none wider than `chunk` allows."""
     for name, width in chunk.items():
         if name not in sizes:

@@ -10,19 +10,21 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
+from flbook.domains import Count, Natural, NonNegative
 from flbook.rng import numpy_generator
+from flbook.runs import Grid, axis, cached, sweeps
 
 VERSION = 3
 
 
 @dataclass(frozen=True)
-class Setting:
+class Setting(Grid):
     """Errors that fall with the signal and rise with the dimension."""
 
-    n: int = 4  # samples
-    d: tuple[int, ...] = (10, 20, 40)  # dimension
-    mu: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0)  # signal strength
-    seed: tuple[int, ...] = (0, 1)  # seeds
+    n: Count = 4  # samples
+    d: tuple[Count, ...] = axis((10, 20, 40), "dimension")
+    mu: tuple[NonNegative, ...] = axis((0.5, 1.0, 2.0, 4.0), "signal strength", "m")
+    seed: tuple[Natural, ...] = axis((0, 1), "seed")
     log: str = ""  # folder that gets a file for every call of measure
     deadly: str = ""  # a file: the process that measures the last mu dies if it can take this file away
     slow: float = 0.0  # seconds a call takes
@@ -58,9 +60,19 @@ def measure(setting: Setting, device: str) -> xr.Dataset:
         },
         coords={
             "step": ("step", steps, {"long_name": "step"}),
-            "mu": ("mu", mu, {"long_name": "signal strength", "units": "m"}),
         },
     )
+
+
+run = sweeps(measure, chunk={"d": 2})
+
+
+@cached
+def extremes(setting: Setting, device: str) -> xr.Dataset:
+    """Something else of the same setting: it has one of the axes."""
+    if setting.log:
+        (Path(setting.log) / uuid.uuid4().hex).write_text("extremes")
+    return xr.Dataset({"largest": ("mu", np.array(setting.mu) * max(setting.d), {"long_name": "m", "units": "1"})})
 
 
 def _die_once(trigger: Path) -> None:
