@@ -100,7 +100,7 @@ def full_grid() -> float:
     """Seconds for 550 networks by two processes."""
     begin = time.perf_counter()
     with tempfile.TemporaryDirectory() as cache, ProcessPoolExecutor(2, get_context("spawn")) as pool:
-        run(Setting.paper(), executor=pool, cache=cache, memory=1e8)
+        run(Setting.paper(), executor=pool, cache=cache, chunk={"n": 1, "ratio": 5})
     return time.perf_counter() - begin
 
 

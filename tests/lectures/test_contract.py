@@ -22,6 +22,7 @@ LOOSE = {
     "benign_overfitting/graphs_and_output_layers": (1e-4, 0.002),
     "benign_overfitting/label_noise_images": (1e-4, 0.05),  # one of 20 flipped pictures
     "benign_overfitting/label_noise_stages": (1e-4, 0.011),
+    "benign_overfitting/leaky_relu": (1e-2, 0.004),
     "benign_overfitting/output_layer": (1e-4, 0.002),
     "benign_overfitting/relu_heatmap": (2e-3, 0.008),
     "representation/concept_direction": (1e-4, 3e-3),

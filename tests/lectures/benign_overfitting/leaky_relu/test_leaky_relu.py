@@ -38,7 +38,7 @@ def test_the_race_ends_where_the_stop_is():
 
 def test_signal_strength_has_its_unit():
     for unit, expected in (("1", 0.5), ("1/n", 0.05), ("1/k", 0.25), ("1/d", 0.0125)):
-        assert leaky_relu.strength(Setting(gamma_unit=unit), 10, 40, 0.2, 0.5) == pytest.approx(expected)
+        assert leaky_relu.strength(Setting(gamma=(0.5,), gamma_unit=unit), 10, 40, 0.2, 0.5) == pytest.approx(expected)
 
 
 def test_a_signal_longer_than_a_sample_is_refused():

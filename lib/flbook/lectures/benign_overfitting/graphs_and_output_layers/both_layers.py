@@ -66,11 +66,12 @@ class TwoLayerTraining(GramTraining):
         z, v = self.patches(params), self.scale * params["v"]
         sums = self._sums(z)
         outputs = torch.einsum("...k,...kn->...n", v, sums)
-        pull = self.loss.slope(outputs, observed) / self.y.shape[-1]
-        plus = self.slope(z["plus"], "plus") * (pull * (self.y > 0)).sum(-1, keepdim=True)
-        minus = self.slope(z["minus"], "minus") * (pull * (self.y < 0)).sum(-1, keepdim=True)
-        grad = {"mu": v * (plus - minus), "xi": v[..., None] * self.slope(z["noise"], "noise") * pull[..., None, :],
-                "v": self.scale * torch.einsum("...kn,...n->...k", sums, pull)}
+        slope_of_loss = self.loss.slope(outputs, observed) / self.y.shape[-1]
+        plus = self.slope(z["plus"], "plus") * (slope_of_loss * (self.y > 0)).sum(-1, keepdim=True)
+        minus = self.slope(z["minus"], "minus") * (slope_of_loss * (self.y < 0)).sum(-1, keepdim=True)
+        noise = v[..., None] * self.slope(z["noise"], "noise") * slope_of_loss[..., None, :]
+        grad = {"mu": v * (plus - minus), "xi": noise,
+                "v": self.scale * torch.einsum("...kn,...n->...k", sums, slope_of_loss)}
         return self.with_start(grad, params)
 
     def norm(self, direction: Params) -> Float[Tensor, "*E"]:

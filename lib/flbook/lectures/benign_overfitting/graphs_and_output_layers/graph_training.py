@@ -61,9 +61,9 @@ class GraphTraining(GramTraining):
     def gradient_at(self, params: Params, observed: Tensor) -> Params:
         r"""The gradient's own coefficients on :math:`\mu` and the convolved noise patches."""
         z = self.patches(params)
-        pull = self.loss.slope(self._outputs(z), observed) / self.y.shape[-1]
-        signal = torch.einsum("...kn,...n->...k", self.slope(z["signal"], "signal"), pull * self.share)
-        noise = self.a[:, None] * self.slope(z["noise"], "noise") * pull[..., None, :]
+        slope_of_loss = self.loss.slope(self._outputs(z), observed) / self.y.shape[-1]
+        signal = torch.einsum("...kn,...n->...k", self.slope(z["signal"], "signal"), slope_of_loss * self.share)
+        noise = self.a[:, None] * self.slope(z["noise"], "noise") * slope_of_loss[..., None, :]
         return self.with_start({"mu": self.a * signal, "xi": noise}, params)
 
     def fresh_signal(self, params: Params) -> Float[Tensor, "*E K"]:

@@ -4,7 +4,7 @@ Let :math:`d \gg n^2`, so that noise patches are orthogonal to each other and to
 From the first step on every filter of sign j answers to :math:`j\mu`, and the share :math:`\varphi_i` of the filters of
 sign :math:`\tilde y_i` that answer to :math:`\xi_i` stays what it was at random. Write S for what the network says
 about the signal and :math:`N_i` for what it says about :math:`\xi_i`. With time in units of
-:math:`nm/(\sigma_\xi^2 d)`, and :math:`\ell(z) = 1/(1 + e^z)` the pull of a margin z,
+:math:`nm/(\sigma_\xi^2 d)`, and :math:`\ell(z) = 1/(1 + e^z)` minus the slope of the loss at margin z,
 
 .. math:: \dot S = \tfrac12 n\,\mathrm{SNR}^2 \big[(1 - p)\,E\,\ell(S + N_c) - p\,E\,\ell(N_f - S)\big],
           \qquad \dot N_c = \varphi\,\ell(S + N_c), \qquad \dot N_f = \varphi\,\ell(N_f - S)

@@ -52,8 +52,8 @@ class Setting(Grid):
     @classmethod
     def tiny(cls) -> "Setting":
         """A few small samples, network and rivals."""
-        return cls(model=("network", "linear", "lazy"), n=(10, 14), flip_prob=(0.1, 0.2), ratio=(1.5, 4), gamma=(3.0,),
-                   seed=(0, 1, 2), m=3, points=256)
+        return cls(model=("network", "linear", "lazy"), n=(8, 10), flip_prob=(0.1, 0.2), ratio=(2, 4), gamma=(3.0,),
+                   seed=(0, 1), m=3, points=256)
 
     @classmethod
     def book(cls) -> "Setting":

@@ -143,8 +143,8 @@ class SinglePatchTraining(OwnSamples):
 
     def gradient_from(self, z: Tensor, f: Tensor, observed: Tensor) -> Params:
         """The same, where pre-activations and outputs are known already."""
-        pull = self.loss.slope(f, observed) / f.shape[-1]
-        return {"x": self.a[:, None] * self.slope(z) * pull[..., None, :]}
+        slope_of_loss = self.loss.slope(f, observed) / f.shape[-1]
+        return {"x": self.a[:, None] * self.slope(z) * slope_of_loss[..., None, :]}
 
     def norm(self, direction: Params) -> Float[Tensor, "*E"]:
         """Euclidean length of the weights that a direction in coefficients stands for."""

@@ -44,15 +44,15 @@ class _Descent:
         self.refresh()
 
     def step(self) -> None:
-        """One step. Under the hinge loss few samples pull, and only their rows of the coefficients move."""
-        pull = self.problem.loss.slope(self.f, self.problem.observed) * (self.lr / self.f.shape[-1])[:, None]
-        active = int((pull != 0).sum(-1).max())
-        where = pull.abs().topk(active, dim=-1).indices  # (E, active), padded with samples that do not pull
+        """One step. Under the hinge loss few samples have a slope, and only their rows of the coefficients move."""
+        slope_of_loss = self.problem.loss.slope(self.f, self.problem.observed) * (self.lr / self.f.shape[-1])[:, None]
+        active = int((slope_of_loss != 0).sum(-1).max())
+        where = slope_of_loss.abs().topk(active, dim=-1).indices  # (E, active), padded with samples of slope zero
         members, n, k = self.z.shape
         rows = (where + n * torch.arange(members, device=where.device)[:, None]).flatten()
-        seen = self.z.view(-1, k).index_select(0, rows).view(members, active, k)
-        slope = self.problem.slope(seen.mT, where[:, None, :].expand(-1, k, -1)).mT
-        move = -(slope * self.problem.a) * pull.gather(-1, where)[..., None]
+        z = self.z.view(-1, k).index_select(0, rows).view(members, active, k)
+        slope = self.problem.slope(z.mT, where[:, None, :].expand(-1, k, -1)).mT
+        move = -(slope * self.problem.a) * slope_of_loss.gather(-1, where)[..., None]
         self.c.view(-1, k).index_add_(0, rows, move.reshape(-1, k))
         reach = self.problem.gram.x_x.reshape(-1, n).index_select(0, rows).view(members, active, n)
         self.z.baddbmm_(reach.mT, move)
