@@ -20,6 +20,7 @@ EVERY = pytest.mark.parametrize("name", NAMES)
 # rounding: training in float32, or a test error, which is a share of so many points.
 LOOSE = {
     "benign_overfitting/relu_heatmap": (2e-3, 0.008),
+    "in_context_learning/mean_field_features": (0.1, 1e-3),  # the modified dynamics shakes when a float32 loss stalls
 }
 # Experiments whose stored result takes more than a test may; the reason, and who checks it instead.
 TOO_LONG = {}
