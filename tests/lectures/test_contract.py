@@ -21,6 +21,8 @@ EVERY = pytest.mark.parametrize("name", NAMES)
 LOOSE = {
     "benign_overfitting/relu_heatmap": (2e-3, 0.008),
     "in_context_learning/mean_field_features": (0.1, 1e-3),  # the modified dynamics shakes when a float32 loss stalls
+    "in_context_learning/mean_field_langevin": (1e-4, 1e-6),
+    "in_context_learning/sparse_parity": (1e-4, 0.02),  # a kernel's solver stops when all members are exact enough
 }
 # Experiments whose stored result takes more than a test may; the reason, and who checks it instead.
 TOO_LONG = {}
@@ -114,20 +116,31 @@ def test_bad_input_gets_one_sentence_that_names_it(name):
         experiment.run(tiny, chunk={"colour": 1})
 
 
+def kept_cell(experiment, chosen: dict[str, tuple]) -> xr.Dataset:
+    """What is stored of some cells. An axis that any stored variable is an average over is run whole."""
+    setting = experiment.Setting.paper().thinned(**chosen)
+    measured = experiment.run(setting)
+    kept = experiment.stored(measured) if hasattr(experiment, "stored") else measured
+    averaged = {axis for what, values in kept.data_vars.items() if what in measured
+                for axis in chosen if axis in set(measured[what].dims) - set(values.dims)}
+    sizes = {axis: len(values) for axis, values in settings.axes(experiment.Setting.paper()).items()}
+    if whole := {axis for axis in averaged if sizes[axis] > 1}:
+        return kept_cell(experiment, {axis: value for axis, value in chosen.items() if axis not in whole})
+    return kept
+
+
 @pytest.mark.parametrize("name", [name for name in NAMES if results.path(name).is_file()])
 @pytest.mark.parametrize("place", PLACES, ids=["first", "middle", "last"])
 def test_cells_of_the_stored_result_again(name, place):
-    """Axes that the stored result averages over are run whole."""
     if name in TOO_LONG:
         pytest.skip(TOO_LONG[name])
     experiment, stored = found(name), results.open(name)
     paper, (rtol, atol) = experiment.Setting.paper(), LOOSE.get(name, (1e-6, 1e-9))
     chosen = cell(paper, place, set(stored.dims))
-    again = experiment.run(paper.thinned(**chosen))
-    again = experiment.stored(again) if hasattr(experiment, "stored") else again
+    again = kept_cell(experiment, chosen)
     compared = 0
     for what, values in again.data_vars.items():
-        there = {axis: list(value) for axis, value in chosen.items() if axis in values.dims}
+        there = {axis: list(values[axis].values) for axis in chosen if axis in values.dims}
         if what in stored and values.dtype.kind in "fiu":
             step = stored[what].encoding.get("scale_factor", 0.0)  # of packed numbers
             same_close(values, stored[what].sel(there), max(rtol, 1e-6), max(atol, step), what)
