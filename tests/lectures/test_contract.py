@@ -25,7 +25,9 @@ LOOSE = {
     "in_context_learning/sparse_parity": (1e-4, 0.02),  # a kernel's solver stops when all members are exact enough
 }
 # Experiments whose stored result takes more than a test may; the reason, and who checks it instead.
-TOO_LONG = {}
+TOO_LONG = {
+    "in_context_learning/what_is_icl": "one network is trained for twelve minutes; its test recomputes errors from it",
+}
 # Which cells of a stored result are computed again: the first, the middle and the last value of every axis.
 PLACES = (0.0, 0.5, 1.0)
 

@@ -67,5 +67,5 @@ def test_bad_input_is_one_sentence():
         ShiftedPrompts(shift="upside down")
     with pytest.raises(ValueError, match="n must be below d for a query orthogonal"):
         ShiftedPrompts(4, 4, "orthogonal query")
-    with pytest.raises(ValueError, match="n must be at least 1"):
-        ShiftedPrompts(0, 4).draw(2, 0)
+    with pytest.raises(ValueError, match="n must be a whole number of at least 1; got 0"):
+        ShiftedPrompts(0, 4)
