@@ -17,7 +17,6 @@ from flbook.lectures.in_context_learning.nonparametric_rates.function_spaces imp
 from flbook.lectures.in_context_learning.nonparametric_rates.splines import (
     HiddenSplines,
     SplineBasis,
-    besov_variance,
     cardinal,
     inverse_root,
 )
@@ -98,11 +97,6 @@ def test_levels_together_are_dependent():
     assert np.linalg.matrix_rank(gram.numpy(), 1e-10) == SplineBasis(1, 2, (2,)).size == 6
     with pytest.raises(ValueError, match="gram must be positive definite"):
         inverse_root(gram)
-
-
-def test_besov_variances_fall_with_the_level():
-    basis = SplineBasis(1, 1, (0, 1))
-    assert besov_variance(basis, 1.0) == (1.0, 1.0, 0.25, 0.25, 0.25)
 
 
 def test_hidden_splines_have_different_places():

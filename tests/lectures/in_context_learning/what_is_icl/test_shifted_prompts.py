@@ -62,6 +62,7 @@ def test_an_ensemble_is_a_loop():
             torch.testing.assert_close(many.query[member], data.draw(3, member).query)
 
 
+@pytest.mark.usefixtures("without_type_checks")
 def test_bad_input_is_one_sentence():
     with pytest.raises(ValueError, match="shift must be among as in training, .*; got 'upside down'"):
         ShiftedPrompts(shift="upside down")

@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from flbook import rng
@@ -47,10 +47,6 @@ class SplineBasis(Checked):
     def size(self) -> int:
         """Number of functions."""
         return sum((2**a + self.order) ** self.d for a in self.levels)
-
-    def level(self) -> Int[np.ndarray, " J"]:
-        """The level of every function."""
-        return np.repeat(self.levels, [(2**a + self.order) ** self.d for a in self.levels])
 
     def features(self, x: Float[Tensor, "*E n d"]) -> Float[Tensor, "*E n J"]:
         """Values of all functions at n points."""
@@ -101,15 +97,6 @@ def cardinal(t: Float[Tensor, "*E"], order: int) -> Float[Tensor, "*E"]:
         pieces = [((t - k) * left + (k + m + 1 - t) * right) / m
                   for k, (left, right) in enumerate(itertools.pairwise(pieces))]
     return pieces[0]
-
-
-def besov_variance(basis: SplineBasis, smoothness: float) -> tuple[float, ...]:
-    r"""Variances :math:`2^{-2 a \alpha}` of the coefficients of a random function of Besov smoothness :math:`\alpha`.
-
-    The splines have height of order 1 at every level, so coefficients of size :math:`2^{-a\alpha}` are those of the
-    unit ball of :math:`B^\alpha_{\infty,\infty}` up to the tails of their law.
-    """
-    return tuple(float(v) for v in 4.0 ** (-smoothness * basis.level()))
 
 
 @dataclass(frozen=True)
