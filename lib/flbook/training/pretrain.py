@@ -54,7 +54,7 @@ class Recipe:
         return self.lr * rise * {"cosine": (1 + math.cos(math.pi * past)) / 2, "linear": 1 - past}.get(self.decay, 1.0)
 
 
-class Pretrained(NamedTuple):
+class PretrainingRun(NamedTuple):
     """What pretraining returns."""
 
     model: nn.Module  # the one that was given, trained
@@ -90,7 +90,7 @@ def pretrain(
     loss: Callable[[nn.Module, Prompts], Tensor] | None = None,
     checkpoint: str | Path | None = None,
     every: int = 1000,
-) -> Pretrained:
+) -> PretrainingRun:
     """Train a model in place on prompts that it never sees twice.
 
     data: anything with ``draw(batch, seed, step, device)`` that returns `Prompts`. seed: of the prompts; a tuple draws
@@ -114,7 +114,7 @@ def pretrain(
         advance()
         if checkpoint is not None and (run.done % every == 0 or run.done == recipe.steps):
             checkpoints.save(checkpoint, run.state(), setting)
-    return Pretrained(model, _history(run.losses))
+    return PretrainingRun(model, _history(run.losses))
 
 
 class _Run:

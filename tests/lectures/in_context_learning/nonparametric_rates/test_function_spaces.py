@@ -17,7 +17,6 @@ from flbook.lectures.in_context_learning.nonparametric_rates.function_spaces imp
 from flbook.lectures.in_context_learning.nonparametric_rates.splines import (
     HiddenSplines,
     SplineBasis,
-    besov_variance,
     cardinal,
     inverse_root,
 )
@@ -100,11 +99,6 @@ def test_levels_together_are_dependent():
         inverse_root(gram)
 
 
-def test_besov_variances_fall_with_the_level():
-    basis = SplineBasis(1, 1, (0, 1))
-    assert besov_variance(basis, 1.0) == (1.0, 1.0, 0.25, 0.25, 0.25)
-
-
 def test_hidden_splines_have_different_places():
     basis = HiddenSplines(8, 8, 2, seed=1)
     places = basis.places()
@@ -128,10 +122,10 @@ def test_prompts_are_a_function_of_seed_and_step():
 def test_bad_input_is_one_sentence():
     line = fourier_line(3)
     for make, sentence in [
-        (lambda: FunctionPrompts(line, (1.0,) * 3, n=0), "n must be at least 1"),
+        (lambda: FunctionPrompts(line, (1.0,) * 3, n=0), "n must be a whole number of at least 1"),
         (lambda: FunctionPrompts(line, (1.0,) * 2), "variance must hold 3 numbers"),
-        (lambda: FunctionPrompts(line, (1.0, -1.0, 0.0)), "none negative"),
-        (lambda: FunctionPrompts(line, (1.0,) * 3, noise=-1.0), "noise must be finite and not negative"),
+        (lambda: FunctionPrompts(line, (1.0, -1.0, 0.0)), "each a number of at least 0; got"),
+        (lambda: FunctionPrompts(line, (1.0,) * 3, noise=-1.0), "noise must be a number of at least 0; got -1.0"),
         (lambda: FunctionPrompts(line, (1.0,) * 3).draw(0, 0), "batch must be at least 1"),
         (lambda: FourierBasis(((1,), (1,))), "every row once"),
         (lambda: FourierBasis(((1,), (1, 2))), "each of d >= 1 integers"),
@@ -139,10 +133,12 @@ def test_bad_input_is_one_sentence():
         (lambda: hidden_line(0), "pairs, power and spread must be at least 1"),
         (lambda: gamma_smooth((2.0, 1.0), 3.0), "smoothness must hold positive numbers"),
         (lambda: gamma_smooth((0.5,), 60.0), "more than 100000"),
-        (lambda: SplineBasis(0), "d must be at least 1"),
-        (lambda: SplineBasis(levels=()), "levels must hold different levels"),
+        (lambda: SplineBasis(0), "d must be a whole number of at least 1"),
+        (lambda: SplineBasis(levels=()), "levels must be a tuple of at least one value"),
+        (lambda: SplineBasis(levels=(1, 1)), "levels must differ"),
         (lambda: SplineBasis(levels=(1, 2), whiten=True), "whiten needs one level"),
-        (lambda: HiddenSplines(size=0), "size, d and active must be at least 1"),
+        (lambda: HiddenSplines(size=0), "size must be a whole number of at least 1"),
+        (lambda: HiddenSplines(active=9), "active must be at most d = 8"),
         (lambda: HiddenSplines(size=100, d=2), "size must be at most"),
     ]:
         with pytest.raises(ValueError, match=sentence):

@@ -31,13 +31,13 @@ def dense(product, theta):
 
 def test_derivatives_of_the_factorisation_by_hand():
     theta, v = crowd(5, 2), crowd(5, 2, seed=1)
-    left = theta.T @ theta / 5 - TARGET
+    residual = theta.T @ theta / 5 - TARGET
     slope, loss = MATRIX.slope(theta)
-    torch.testing.assert_close(slope, theta @ left)
-    torch.testing.assert_close(loss, left.square().sum() / 4)
+    torch.testing.assert_close(slope, theta @ residual)
+    torch.testing.assert_close(loss, residual.square().sum() / 4)
     change = (theta.T @ v + v.T @ theta) / 5
     torch.testing.assert_close(MATRIX.interaction(theta, v), theta @ change)
-    torch.testing.assert_close(MATRIX.whole(theta, v), theta @ change + v @ left)
+    torch.testing.assert_close(MATRIX.whole(theta, v), theta @ change + v @ residual)
 
 
 def test_an_ensemble_is_its_members():
@@ -92,5 +92,5 @@ def test_the_flow_pushes_at_a_saddle_and_stops_at_the_minimum():
 
 
 def test_bad_input_is_one_sentence():
-    with pytest.raises(ValueError, match="lr and epsilon must be positive, wait at least 1"):
+    with pytest.raises(ValueError, match="wait must be a whole number of at least 1; got 0"):
         PerturbedFlow(0.1, 0.1, 0, 0.1)

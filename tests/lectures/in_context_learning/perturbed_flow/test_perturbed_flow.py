@@ -13,7 +13,7 @@ from flbook.lectures.in_context_learning.perturbed_flow import BUILD, SADDLES, S
 from flbook.lectures.in_context_learning.perturbed_flow.perturbation import norm
 from flbook.lectures.in_context_learning.perturbed_flow.saddles import guided_share
 
-TINY = Setting(copies=(1, 2), seed=(0, 1), m=8, d=3, k=2, n=20, time=8.0)
+TINY = Setting.tiny()
 
 
 @pytest.mark.parametrize("name", SADDLES)
@@ -37,15 +37,8 @@ def test_the_attention_saddle_is_a_point_of_the_attention_landscape():
     assert saddle.functional.loss(saddle.theta).item() == pytest.approx(1 / 4)
 
 
-def test_a_labelled_dataset_and_its_cells_do_not_see_each_other():
-    whole = lecture.measure(replace(TINY, noise=("static", "guided", "Langevin")))
-    assert dict(whole.sizes) == {"saddle": 1, "noise": 3, "copies": 2, "seed": 2, "time": 33}
-    for name, variable in {**whole.data_vars, **whole.coords}.items():
-        assert variable.attrs["long_name"] and "units" in variable.attrs, name
-    for noise in ("guided", "Langevin"):
-        one = lecture.measure(replace(TINY, noise=(noise,), copies=(2,), seed=(1,)))
-        same = whole.sel(noise=noise, copies=2, seed=1)
-        np.testing.assert_allclose(one.loss.squeeze(), same.loss.squeeze(), rtol=1e-6)
+def test_a_push_escapes_and_without_one_nothing_moves():
+    whole = lecture.run(TINY).sel(saddle="attention")
     assert np.isinf(whole.escape.sel(noise="static")).all() and np.isfinite(whole.escape.sel(noise="guided")).all()
     np.testing.assert_allclose(whole.loss.sel(noise="static"), 1, rtol=1e-6)
 
@@ -57,7 +50,7 @@ def test_a_crowd_in_a_subspace_escapes_only_by_the_whole_hessian():
 
 
 def test_birth_death_and_smooth_fields_run():
-    found = lecture.measure(replace(TINY, noise=("smooth", "birth-death"), copies=(1,)))
+    found = lecture.measure(replace(TINY, saddle=("attention",), noise=("smooth", "birth-death"), copies=(1,)))
     assert np.isfinite(found.loss).all()
 
 
@@ -67,21 +60,14 @@ def test_escape_times_lie_between_steps():
     assert times[0].item() == pytest.approx((2 - 0.6) / 2) and times[1] == np.inf and times[2] == 0
 
 
-@pytest.mark.parametrize("preset", [Setting.book, Setting.rivals, Setting.others, Setting.paper])
-def test_presets(preset):
-    lecture.check(preset())
-
-
-def test_bad_settings_are_one_sentence():
+def test_crowds_without_the_saddle_are_refused():
     for change, sentence in [
-        (dict(saddle=("monkey",)), "saddle must be among"),
-        (dict(noise=("pink",)), "noise must be among"),
         (dict(saddle=("low rank",), noise=("birth-death",)), "no neurons"),
-        (dict(m=7), "m must be even"),
-        (dict(size=0.0), "size and time must be positive"),
+        (dict(m=7), "m must be even and at least k \\+ 2 = 4; got 7"),
+        (dict(lr=0.6), r"lr must be a number in \(0, 0.5\]; got 0.6"),
     ]:
         with pytest.raises(ValueError, match=sentence):
-            lecture.run(replace(TINY, **change))
+            replace(TINY, **change)
 
 
 def test_the_first_landscape_that_suits_the_guide():

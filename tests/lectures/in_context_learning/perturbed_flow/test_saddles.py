@@ -10,7 +10,6 @@ VALUES = np.array([-2.0, 0.0, 0.0, 1.0, 1.0])
 
 def test_shares():
     assert saddles.guided_share(VALUES) == pytest.approx(4 / 6) and saddles.effective_rank(VALUES) == pytest.approx(1.5)
-    assert saddles.isotropic_share(5) == 0.2
 
 
 def test_mean_logs():

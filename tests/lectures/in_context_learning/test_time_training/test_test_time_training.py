@@ -1,32 +1,18 @@
-"""Test-time training at a tiny preset: labelled, a cell alone is a cell in the grid, floors and who gets below them."""
-
-from dataclasses import replace
+"""Test-time training at a tiny preset: floors and who gets below them, what each stage leaves, rivals."""
 
 import numpy as np
 import pytest
 
 from flbook.lectures.in_context_learning import test_time_training as lecture
-from flbook.lectures.in_context_learning.test_time_training import Setting, measure
+from flbook.lectures.in_context_learning.test_time_training import Setting
 from flbook.lectures.in_context_learning.test_time_training.link_shift import fixed_risk, linear_floor, shifted_link
-from flbook.runs import results, settings
+from flbook.runs import results
 
-TINY = Setting(shift=(0.0, 60.0), n=(64, 1024), seed=(0, 1), d=8, r=2, m=32, prompts=200, n_pre=128, tasks=6,
-               queries=40)
-
-
-def test_a_labelled_dataset_whose_cells_stand_alone():
-    dataset = measure(TINY)
-    assert set(settings.axes(TINY)) == set(dataset.dims)
-    for name, variable in {**dataset.data_vars, **dataset.coords}.items():
-        assert variable.attrs["long_name"] and "units" in variable.attrs, name
-    one = measure(TINY.thinned(shift=(60.0,), n=(64,), model=("test-time training",), seed=(1,)))
-    for name in one:
-        cell = dataset[name].sel(shift=60.0, n=64, model="test-time training", seed=1)
-        np.testing.assert_allclose(one[name].squeeze(), cell, rtol=1e-8)
+TINY = Setting.tiny()
 
 
 def test_fixed_weights_keep_the_floor_and_training_at_test_time_does_not():
-    risk = measure(TINY.thinned(n=(1024,))).risk.squeeze("n").mean("seed")
+    risk = lecture.run(TINY).risk.sel(n=1024).mean("seed")
     fixed, adapted = risk.sel(model="fixed weights"), risk.sel(model="test-time training")
     assert fixed.sel(shift=0.0) < 0.1 and adapted.sel(shift=0.0) < 0.1
     assert fixed.sel(shift=60.0) == pytest.approx(fixed_risk(60.0), rel=0.25)
@@ -61,28 +47,12 @@ def test_closed_forms():
     assert linear_floor(90.0) == pytest.approx(1) and linear_floor(30.0) == pytest.approx(0.25)
 
 
-def test_run_is_measure_in_chunks(tmp_path):
-    setting = TINY.thinned(shift=(60.0,), n=(64,))
-    dataset = lecture.run(setting, cache=tmp_path, memory=2e7)
-    for name, values in measure(setting).items():
-        np.testing.assert_allclose(dataset[name].transpose(*values.dims), values, rtol=1e-8)
-    assert lecture.stored(dataset).risk.dtype == np.float32
-
-
 def test_the_stored_result_has_the_claims_of_the_lecture():
     kept = results.open("test_time_training").risk.mean("seed").sel(shift=30.0)
     assert kept.sel(model="test-time training").isel(n=-1) < 0.05 < fixed_risk(30.0) - 0.03
     assert kept.sel(model="fixed weights").min() > fixed_risk(30.0) - 0.05
 
 
-def test_bad_settings_are_one_sentence(tmp_path):
-    for change, sentence in [
-        (dict(model=("gpt",)), "model must be among fixed weights, test-time training, no pretraining"),
-        (dict(n=(4,)), "n must be at least 8"),
-        (dict(r=9), "at most d = 8; got 9"),
-        (dict(lam=0.0), "lam must be positive"),
-        (dict(tasks=0), "tasks, prompts and n_pre must be at least 1"),
-    ]:
-        with pytest.raises(ValueError, match=sentence):
-            lecture.run(replace(TINY, **change), cache=tmp_path / "cache")
-    assert not list(tmp_path.iterdir())
+def test_a_subspace_larger_than_the_space_is_refused():
+    with pytest.raises(ValueError, match="at most d = 8; got 9"):
+        TINY.thinned(r=9)

@@ -28,12 +28,12 @@ def test_the_gated_moment_by_hand_and_its_mean():
 
 def test_one_step_of_attention_finds_the_subspace():
     x, y = SingleIndexPrompts(n=256, d=6, r=2).draw(300, 0).context
-    pull = stages.attention_pull(Context(x[:, :128], y[:, :128]), Context(x[:, 128:], y[:, 128:]))
-    basis = stages.subspace(pull, 2)
+    step = stages.attention_step(Context(x[:, :128], y[:, :128]), Context(x[:, 128:], y[:, 128:]))
+    basis = stages.subspace(step, 2)
     torch.testing.assert_close(basis.T @ basis, torch.eye(2).double())
     assert basis[:2].square().sum() / 2 > 0.99
     with pytest.raises(ValueError, match="r must lie between 1 and d = 6"):
-        stages.subspace(pull, 7)
+        stages.subspace(step, 7)
 
 
 def test_direction_refinement_and_output_weights():

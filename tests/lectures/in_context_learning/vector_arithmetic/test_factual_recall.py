@@ -54,9 +54,10 @@ def test_noise_has_its_size():
 
 
 @pytest.mark.parametrize(("change", "message"), [
-    ({"concepts": 1}, "concepts must be 2 or more"), ({"d": 10}, "d must hold two directions"),
-    ({"length": 0}, "length must be at least 1"), ({"noise": -1.0}, "noise must be 0 or more"),
-    ({"share": float("inf")}, "share must be 0 or more"),
+    ({"concepts": 1}, "concepts must be a whole number of at least 2"),
+    ({"d": 10}, "d must be at least 11, two directions"),
+    ({"length": 0}, "length must be"), ({"noise": -1.0}, "noise must be a number of at least 0"),
+    ({"share": float("inf")}, "share must be a number of at least 0"),
 ])
 def test_bad_models_are_refused(change, message):
     with pytest.raises(ValueError, match=message):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from flbook.data import LinearPrompts
-from flbook.estimators.in_context import Averaging, GradientStep, LeastSquares, NearestNeighbours
+from flbook.estimators.in_context import Averaging, GradientStep, LeastSquares
 from flbook.lectures.in_context_learning.what_is_icl import baselines as theory
 
 D = 4
@@ -21,7 +21,6 @@ def test_rules_have_the_risk_that_the_formulas_say(k):
     assert measured(Averaging(), k) == pytest.approx(float(theory.averaging(k, D)), rel=0.1)
     step = GradientStep(k / (k + D + 1))
     assert measured(step, k) == pytest.approx(float(theory.one_step(k, D)), rel=0.06)
-    assert measured(NearestNeighbours(k), k) == pytest.approx(float(theory.few_neighbours(k)), rel=0.06)
 
 
 def test_noise_blurs_least_squares_most_near_n_equal_d():

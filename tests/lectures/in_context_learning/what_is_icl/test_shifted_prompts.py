@@ -62,10 +62,11 @@ def test_an_ensemble_is_a_loop():
             torch.testing.assert_close(many.query[member], data.draw(3, member).query)
 
 
+@pytest.mark.usefixtures("without_type_checks")
 def test_bad_input_is_one_sentence():
     with pytest.raises(ValueError, match="shift must be among as in training, .*; got 'upside down'"):
         ShiftedPrompts(shift="upside down")
     with pytest.raises(ValueError, match="n must be below d for a query orthogonal"):
         ShiftedPrompts(4, 4, "orthogonal query")
-    with pytest.raises(ValueError, match="n must be at least 1"):
-        ShiftedPrompts(0, 4).draw(2, 0)
+    with pytest.raises(ValueError, match="n must be a whole number of at least 1; got 0"):
+        ShiftedPrompts(0, 4)

@@ -6,7 +6,8 @@ does. With more true features than learned ones a floor is left. Tasks outside t
 well as their projection on that span (Proposition 2.3). Every step of training sees a new prompt.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
 import torch
@@ -14,42 +15,47 @@ import xarray as xr
 from torch import Tensor
 
 from flbook import devices, rng
+from flbook.domains import Count, Natural, NonNegative, Positive, Probability
 from flbook.dynamics import mean_field
 from flbook.dynamics.mean_field import Particles, Population
 from flbook.dynamics.modified_flow import Modified, descend
-from flbook.runs import settings
-from flbook.runs.sweep import sweep
+from flbook.runs import Grid, axis, sweeps
 
 VERSION = 1
 
-CASES = ("matched", "dead", "seven", "weak")
-MODELS = ("attention", "static", "modified")
+Case = Literal["matched", "dead", "seven", "weak"]
+CASES = get_args(Case)
 TASKS = ("max", "square")
 
 
 @dataclass(frozen=True)
-class Setting:
+class Setting(Grid):
     """Everything the experiment depends on; tuples are the axes of the sweep."""
 
-    case: tuple[str, ...] = CASES[:3]  # as many true features as learned; two learned ones dead at the start; two true
-    # ones too many; or, "weak", a true feature of variance 0.01
-    model: tuple[str, ...] = MODELS
-    seed: tuple[int, ...] = tuple(range(10))
-    m: int = 64  # neurons
-    k: int = 5  # learned features
-    d: int = 20  # inputs
-    n: int = 128  # examples of a prompt
+    case: tuple[Case, ...] = axis(CASES[:3], "case")  # as many true features as learned; two learned ones dead at the
+    # start; two true ones too many; or, "weak", a true feature of variance 0.01
+    model: tuple[Literal["attention", "static", "modified"], ...] = axis(["attention", "static", "modified"], "model")
+    seed: tuple[Natural, ...] = axis(range(10), "seed")
+    m: Count = 64  # neurons
+    k: Count = 5  # learned features
+    d: Count = 20  # inputs
+    n: Count = 128  # examples of a prompt
     fresh: bool = True  # every step sees a new prompt; or all the same one
-    points: int = 400  # pairs (x, -x) of fresh points for the test
-    teacher: int = 20  # its neurons
-    lr: float = 0.3
-    steps: int = 400  # prompts
-    every: int = 10  # steps between two records
-    turn: float = 300.0  # time for which attention flows between two steps of the features, over its fastest rate
-    check: int = 25  # steps between two checks of the modified dynamics
-    share: float = 0.05  # of the neurons replaced
-    size: float = 0.1  # of the random perturbation
-    until: float = 0.002  # loss below which the modified dynamics leaves the features alone
+    points: Count = 400  # pairs (x, -x) of fresh points for the test
+    teacher: Count = 20  # its neurons
+    lr: Positive = 0.3
+    steps: Natural = 400  # prompts
+    every: Count = 10  # steps between two records
+    turn: Positive = 300.0  # time for which attention flows between two steps of the features, over its fastest rate
+    check_every: Count = 25  # steps between two checks of the modified dynamics
+    share: Probability = 0.05  # of the neurons replaced
+    size: NonNegative = 0.1  # of the random perturbation
+    until: NonNegative = 0.002  # loss below which the modified dynamics leaves the features alone
+
+    @classmethod
+    def tiny(cls) -> "Setting":
+        """All four cases with 24 neurons and three features, sixty prompts."""
+        return cls(case=CASES, seed=(0, 1), m=24, k=3, d=6, n=40, points=60, teacher=8, steps=60, check_every=20)
 
     @classmethod
     def book(cls) -> "Setting":
@@ -59,15 +65,45 @@ class Setting:
     @classmethod
     def paper(cls) -> "Setting":
         """500 neurons, a new prompt of 1000 examples at every step; a tenth of the paper's 10 000 prompts."""
-        return cls(seed=(0, 1, 2), m=500, n=1000, points=2000, steps=1000, every=20, check=50, turn=1000.0)
+        return cls(seed=(0, 1, 2), m=500, n=1000, points=2000, steps=1000, every=20, check_every=50, turn=1000.0)
 
-    def thinned(self, **fields) -> "Setting":
-        """The same setting with some fields changed."""
-        return replace(self, **fields)
+    def check(self) -> None:
+        """Refuse sizes at which features are not defined."""
+        if self.k < 3 or self.teacher < self.k + 2 or self.n <= self.k + 2:
+            raise ValueError(f"k must be at least 3, teacher at least k + 2 and n above k + 2; got k={self.k}, "
+                             f"teacher={self.teacher}, n={self.n}")
 
     def features(self, case: str) -> int:
         """True features."""
         return self.k + 2 if case == "seven" else self.k
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Loss while training, loss and task errors over their floors on fresh points; (case, model, seed, time)."""
+    place = devices.device(device)
+    rows: list[Tensor] = []
+    for case in setting.case:
+        truth = on(place, teacher(setting, case))
+        x = inputs(setting, setting.points, "fresh points").to(place, torch.float32)
+        x = torch.cat([x, -x], -2)  # the law of the inputs is symmetric: so is the sample
+        test = Population(x, truth.whitened(x, spectrum(setting, case)).features(x))  # exactly white on these points
+        for model in setting.model:
+            records: list[Particles] = []
+            losses = trained(setting, case, model, truth, records)[1][..., :: setting.every]
+            rows.append(torch.cat([losses[None].cpu().double(), scores(records, truth, test)]))
+    values = torch.stack(rows).unflatten(0, (len(setting.case), len(setting.model))).movedim(2, 0).numpy()
+    dims = ("case", "model", "seed", "time")
+    names = {"loss": "training loss L", "fresh": "loss L on fresh points", "max": "error over floor, task max",
+             "square": "error over floor, task square"}
+    time = setting.lr * setting.every * np.arange(values.shape[-1])
+    return xr.Dataset(
+        {name: (dims, column, {"long_name": text, "units": "1"})
+         for (name, text), column in zip(names.items(), values, strict=True)},
+        coords={**setting.coordinates(), "time": ("time", time, {"long_name": "time t", "units": "1"})},
+    )
+
+
+run = sweeps(measure)
 
 
 def teacher(setting: Setting, case: str) -> Particles:
@@ -109,46 +145,20 @@ def task_error(h: Tensor, g: Tensor) -> Tensor:
     return mean_field.regress(h, centred).residual.square().mean((-2, -1))
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Loss while training, loss and task errors over their floors on fresh points; (case, model, seed, time)."""
-    check(setting)
-    place = devices.device(device)
-    rows: list[Tensor] = []
-    for case in setting.case:
-        truth = on(place, teacher(setting, case))
-        x = inputs(setting, setting.points, "fresh points").to(place, torch.float32)
-        x = torch.cat([x, -x], -2)  # the law of the inputs is symmetric: so is the sample
-        test = Population(x, truth.whitened(x, spectrum(setting, case)).features(x))  # exactly white on these points
-        for model in setting.model:
-            seen: list[Tensor] = []
-            losses = trained(setting, case, model, truth, seen)[1][..., :: setting.every]
-            rows.append(torch.cat([losses[None].cpu().double(), scores(seen, truth, test)]))
-    values = torch.stack(rows).unflatten(0, (len(setting.case), len(setting.model))).movedim(2, 0).numpy()
-    dims = ("case", "model", "seed", "time")
-    names = {"loss": "training loss L", "fresh": "loss L on fresh points", "max": "error over floor, task max",
-             "square": "error over floor, task square"}
-    time = setting.lr * setting.every * np.arange(values.shape[-1])
-    return xr.Dataset(
-        {name: (dims, column, {"long_name": text, "units": "1"})
-         for (name, text), column in zip(names.items(), values, strict=True)},
-        coords={**coordinates(setting, dims[:3]), "time": ("time", time, {"long_name": "time t", "units": "1"})},
-    )
-
-
-def trained(setting: Setting, case: str, model: str, truth: Particles, seen: list | None = None):
-    """Particles and losses after training; `seen` collects the particles at the records."""
+def trained(setting: Setting, case: str, model: str, truth: Particles, records: list | None = None):
+    """Particles and losses after training; `records` collects the particles on the way."""
     start = on(truth.a.device, student(setting, case))
     first = prompt(setting, truth, 0)
     how = {
         "static": {},
         "attention": {"gamma": mean_field.best_attention(start, first), "turn": setting.turn},
-        "modified": {"modified": Modified(every=setting.check, share=setting.share, size=setting.size, spread=2.0,
+        "modified": {"modified": Modified(every=setting.check_every, share=setting.share, size=setting.size, spread=2.0,
                                           until=setting.until)},
     }[model]
 
     def watch(t: int, particles: Particles) -> None:
-        if seen is not None and t % setting.every == 0:
-            seen.append(particles)
+        if records is not None and t % setting.every == 0:
+            records.append(particles)
 
     source = (lambda t: prompt(setting, truth, t)) if setting.fresh else first
     try:
@@ -164,13 +174,13 @@ def prompt(setting: Setting, truth: Particles, step: int) -> Population:
     return Population(x, truth.features(x))
 
 
-def scores(seen: list[Particles], truth: Particles, test: Population) -> Tensor:
+def scores(records: list[Particles], truth: Particles, test: Population) -> Tensor:
     """Loss and task errors over floors on fresh points; (3, seed, time)."""
     offset = truth.a.mean(-2) / 2
     targets = [task(name, test.f, offset) for name in TASKS]
     floors = [task_error(test.f, g) for g in targets]
     columns = []
-    for particles in seen:
+    for particles in records:
         h = particles.features(test.x)
         loss = mean_field.regress(h, test.f).residual.square().sum(-1).mean(-1) / 2
         columns.append(torch.stack([loss, *(task_error(h, g) / low for g, low in zip(targets, floors, strict=True))]))
@@ -209,7 +219,7 @@ def band(setting: Setting, lr: float = 0.02, steps: int = 500, every: int = 5) -
     time = lr * every * np.arange(len(rows))
     return xr.Dataset({name: (("seed", "time"), column, {"long_name": text, "units": "1"})
                        for (name, text), column in zip(names.items(), torch.stack(rows, -1).numpy(), strict=True)},
-                      coords={**coordinates(setting, ("seed",)),
+                      coords={**setting.coordinates("seed"),
                               "time": ("time", time, {"long_name": "time t", "units": "1"})})
 
 
@@ -234,28 +244,8 @@ def chaos(setting: Setting, widths: tuple[int, ...], reference: int = 8192, lr: 
              for h, far in zip(flow(m, setting.seed), limit, strict=True)] for m in widths]
     return xr.DataArray(np.moveaxis(np.array(rows), 1, 2), dims=("m", "seed", "time"), name="distance",
                         coords={"m": ("m", list(widths), {"long_name": "neurons m", "units": "1"}),
-                                **coordinates(setting, ("seed",)), "time": [0.0, lr * steps]},
+                                **setting.coordinates("seed"), "time": [0.0, lr * steps]},
                         attrs={"long_name": "distance from the limit", "units": "1"})
-
-
-def coordinates(setting: Setting, names: tuple[str, ...]) -> dict[str, tuple]:
-    """The axes with their names and units."""
-    return {name: (name, list(getattr(setting, name)), {"long_name": name, "units": "1"}) for name in names}
-
-
-def check(setting: Setting) -> None:
-    """Refuse unknown names and sizes that cannot be, before any work."""
-    settings.among("case", setting.case, CASES)
-    settings.among("model", setting.model, MODELS)
-    if setting.k < 3 or setting.teacher < setting.k + 2 or setting.n <= setting.k + 2:
-        raise ValueError(f"k must be at least 3, teacher at least k + 2 and n above k + 2; got k={setting.k}, "
-                         f"teacher={setting.teacher}, n={setting.n}")
-
-
-def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
-    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
-    check(setting)
-    return sweep(measure, setting, device=device, split=("case", "model"), cell_bytes=64 * setting.m * setting.n, **how)
 
 
 def stored(dataset: xr.Dataset) -> xr.Dataset:

@@ -14,11 +14,12 @@ import torch
 import xarray as xr
 
 from flbook import devices, rng
+from flbook.domains import Count, Natural, NonNegative, Positive
 from flbook.lectures.in_context_learning.mean_field_langevin.convergence import chaos_constant, holley_stroock
 from flbook.lectures.in_context_learning.mean_field_langevin.fokker_planck import GridFlow, kullback
 from flbook.lectures.in_context_learning.mean_field_langevin.langevin import Langevin
 from flbook.lectures.in_context_learning.mean_field_langevin.neurons import Neurons, tanh_unit
-from flbook.runs.sweep import sweep
+from flbook.runs import Grid, axis, cached, sweeps
 from flbook.shapes import Quantity
 from flbook.training.fit import fit
 from flbook.training.losses import squared
@@ -28,22 +29,27 @@ VERSION = 1
 
 
 @dataclass(frozen=True)
-class Setting:
+class Setting(Grid):
     """Everything the experiment depends on; tuples are the axes of the sweep."""
 
-    lam: tuple[float, ...] = (0.1,)  # temperatures
-    width: tuple[int, ...] = (8, 32, 128)  # neurons N
-    seed: tuple[int, ...] = tuple(range(10))
-    neurons: int = 1024  # a seed's particles, in copies of the network
-    n: int = 20  # samples, equally spaced in [-2, 2]
-    decay: float = 0.2  # lambda'
+    lam: tuple[Positive, ...] = axis([0.1], "temperature λ")
+    width: tuple[Count, ...] = axis([8, 32, 128], "neurons N")
+    seed: tuple[Natural, ...] = axis(range(10), "seed")
+    neurons: Count = 1024  # a seed's particles, in copies of the network
+    n: Count = 20  # samples, equally spaced in [-2, 2]
+    decay: Positive = 0.2  # lambda'
     mean: float = -2.5  # of the start
-    spread: float = 0.5  # its standard deviation
-    lr: float = 0.05  # Euler step of the particles
-    dt: float = 0.01  # step of the density
-    time: float = 40.0
-    every: float = 1.0  # between recorded times
-    cells: int = 801  # on [-9, 9]
+    spread: NonNegative = 0.5  # its standard deviation
+    lr: Positive = 0.05  # Euler step of the particles
+    dt: Positive = 0.01  # step of the density
+    time: Positive = 40.0
+    every: Positive = 1.0  # between recorded times
+    cells: Count = 801  # on [-9, 9]
+
+    @classmethod
+    def tiny(cls) -> "Setting":
+        """Two temperatures and two widths for three units of time, on a coarse grid."""
+        return cls(lam=(0.1, 0.3), width=(4, 16), seed=(0, 1), neurons=32, time=3.0, cells=201, dt=0.05)
 
     @classmethod
     def book(cls) -> "Setting":
@@ -60,10 +66,20 @@ class Setting:
         """Three temperatures, seven widths, twenty seeds, Euler steps of 0.02."""
         return cls(lam=(0.05, 0.1, 0.3), width=(4, 8, 16, 32, 64, 128, 256), seed=tuple(range(20)), lr=0.02)
 
+    def check(self) -> None:
+        """Refuse networks wider than the particles that there are."""
+        if self.neurons < max(self.width):
+            raise ValueError(f"neurons must be at least the largest width = {max(self.width)}; got {self.neurons}")
+
     @property
     def times(self) -> np.ndarray:
         """The recorded times."""
         return np.arange(round(self.time / self.every) + 1) * self.every
+
+    @property
+    def clock(self) -> dict[str, tuple]:
+        """The recorded times, as an axis of a Dataset."""
+        return {"time": ("time", self.times, {"long_name": "time t", "units": "1"})}
 
     @property
     def inputs(self) -> np.ndarray:
@@ -74,6 +90,26 @@ class Setting:
     def targets(self) -> np.ndarray:
         """A target that no average of tanh neurons makes exactly."""
         return 0.5 * np.tanh(3 * self.inputs) + 0.3 * np.sin(2 * self.inputs)
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """N times the squared deviation of particles from the density, in outputs; dimensions (lam, width, seed, time)."""
+    flow = grid(setting)
+    path = flow.flow(flow.normal(setting.mean, setting.spread**2), setting.times, setting.dt)
+    expected = xr.DataArray(flow.outputs(path), dims=("time", "lam", "sample"))
+    rows = []
+    for width in setting.width:
+        square = (particles(setting, width, device).drop_vars("time") - expected) ** 2
+        rows.append(width / 2 * square.mean(("copy", "sample")))
+    deviation = xr.concat(rows, "width").transpose("lam", "width", "seed", "time")
+    about = {"long_name": "N times the squared deviation", "units": "1"}
+    return xr.Dataset(
+        {"deviation": (deviation.dims, deviation.to_numpy(), about)},
+        coords=setting.coordinates() | setting.clock,
+    )
+
+
+run = sweeps(measure)
 
 
 def grid(setting: Setting) -> GridFlow:
@@ -90,7 +126,8 @@ def densities(setting: Setting) -> tuple[GridFlow, np.ndarray, np.ndarray]:
     return flow, path, flow.equilibrium()
 
 
-def descent(setting: Setting) -> xr.Dataset:
+@cached
+def descent(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """The objective along the density's flow, and everything that bounds it; dimensions (lam, time)."""
     flow, path, end = densities(setting)
     gibbs = np.stack([flow.gibbs(mu) for mu in path])
@@ -120,7 +157,7 @@ def descent(setting: Setting) -> xr.Dataset:
     return xr.Dataset(
         {k: (("time", "lam"), v, {"long_name": name, "units": "1"}) for k, (v, name) in over_time.items()}
         | {k: ("lam", v, {"long_name": name, "units": "1"}) for k, (v, name) in at_rest.items()},
-        coords=coordinates(setting, "lam", "time"),
+        coords=setting.coordinates("lam") | setting.clock,
     ).transpose("lam", "time")
 
 
@@ -131,10 +168,11 @@ def relaxation(setting: Setting, size: float = 0.02, start: float = 2.0, stop: f
     path = flow.flow(end + size * flow.slowest(end)[1], np.array([start, stop]), setting.dt)
     gap = np.stack([flow.free_energy(mu) for mu in path]) - flow.free_energy(end)
     rate = np.log(gap[0] / gap[1]) / (stop - start)
-    return xr.DataArray(rate, coords=coordinates(setting, "lam"), dims="lam", attrs={"long_name": "rate", "units": "1"})
+    return xr.DataArray(rate, coords=setting.coordinates("lam"), dims="lam", attrs={"long_name": "rate", "units": "1"})
 
 
-def constants(setting: Setting) -> xr.Dataset:
+@cached
+def constants(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """N times the mean squared deviation, predicted to leading order: interacting, and independent; over (lam)."""
     flow = grid(setting)
     rows = []
@@ -146,7 +184,7 @@ def constants(setting: Setting) -> xr.Dataset:
     return xr.Dataset(
         {name: ("lam", list(column), about | {"long_name": f"N times the deviation, {name} neurons"})
          for name, column in zip(names, zip(*rows, strict=True), strict=True)},
-        coords=coordinates(setting, "lam"),
+        coords=setting.coordinates("lam"),
     )
 
 
@@ -164,44 +202,6 @@ def particles(setting: Setting, width: int, device: str = "cpu") -> xr.DataArray
     record = [Quantity("outputs", problem.predict, ("sample",), "outputs")]
     at = np.rint(setting.times / setting.lr).astype(int).tolist()
     return fit(problem, rule, steps, record, ("lam", "seed", "copy"), at).history.outputs.rename(step="time")
-
-
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """N times the squared deviation of particles from the density, in outputs; dimensions (lam, width, seed, time)."""
-    flow = grid(setting)
-    path = flow.flow(flow.normal(setting.mean, setting.spread**2), setting.times, setting.dt)
-    expected = xr.DataArray(flow.outputs(path), dims=("time", "lam", "sample"))
-    rows = []
-    for width in setting.width:
-        square = (particles(setting, width, device).drop_vars("time") - expected) ** 2
-        rows.append(width / 2 * square.mean(("copy", "sample")))
-    deviation = xr.concat(rows, "width").transpose("lam", "width", "seed", "time")
-    about = {"long_name": "N times the squared deviation", "units": "1"}
-    return xr.Dataset(
-        {"deviation": (deviation.dims, deviation.to_numpy(), about)},
-        coords=coordinates(setting, "lam", "width", "seed", "time"),
-    )
-
-
-def coordinates(setting: Setting, *axes: str) -> dict[str, tuple]:
-    """Axes with their names and units."""
-    values = {"lam": setting.lam, "width": setting.width, "seed": setting.seed, "time": setting.times.tolist()}
-    names = {"lam": "temperature λ", "width": "neurons N", "seed": "seed", "time": "time t"}
-    return {name: (name, list(values[name]), {"long_name": names[name], "units": "1"}) for name in axes}
-
-
-def check(setting: Setting) -> None:
-    """Refuse what has no meaning, before any cell is computed."""
-    if min(setting.width) < 1 or setting.neurons < max(setting.width):
-        raise ValueError(f"width must lie between 1 and neurons = {setting.neurons}; got {setting.width}")
-    Langevin(setting.lr, torch.tensor(setting.lam), setting.decay)
-    grid(setting)
-
-
-def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
-    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
-    check(setting)
-    return sweep(measure, setting, device=device, split=("width", "seed"), cell_bytes=64 * setting.neurons * 20, **how)
 
 
 def stored(dataset: xr.Dataset) -> xr.Dataset:

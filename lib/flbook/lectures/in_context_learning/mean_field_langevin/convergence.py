@@ -11,9 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from flbook.domains import Checked, NonNegative, Positive
+
 
 @dataclass(frozen=True)
-class LinearNeurons:
+class LinearNeurons(Checked):
     r"""The objective, with the mean m of the neurons and the teacher :math:`\theta^*`,
 
     .. math:: \tfrac12\sum_j s_j(m_j - \theta^*_j)^2 + \tfrac{\lambda'}2 E\|\theta\|^2 + \lambda\,\mathrm{Ent} .
@@ -22,10 +24,10 @@ class LinearNeurons:
     variance :math:`\lambda/\lambda'` in every coordinate.
     """
 
-    s: tuple[float, ...] = (4.0, 2.0, 1.0, 0.5, 0.0)  # variances of the inputs
+    s: tuple[NonNegative, ...] = (4.0, 2.0, 1.0, 0.5, 0.0)  # variances of the inputs
     teacher: tuple[float, ...] = (1.0, 1.0, 1.0, 1.0, 1.0)
-    lam: float = 0.2  # temperature
-    decay: float = 0.5  # lambda'
+    lam: Positive = 0.2  # temperature
+    decay: Positive = 0.5  # lambda'
 
     @property
     def rates(self) -> NDArray[np.floating]:

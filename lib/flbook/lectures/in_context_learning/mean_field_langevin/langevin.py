@@ -20,7 +20,7 @@ from flbook import rng
 from flbook.shapes import per_member
 from flbook.training.problem import Params, Problem
 
-AHEAD = 32  # steps whose noise is drawn at once
+BLOCK = 32  # steps whose noise is drawn at once
 
 
 class Noise:
@@ -35,7 +35,7 @@ class Noise:
     def next(self) -> Tensor:
         """The noise of the next step."""
         if not self.block:
-            size, kind = (AHEAD, *self.shape[1:]), self.like.dtype
+            size, kind = (BLOCK, *self.shape[1:]), self.like.dtype
             drawn = [torch.randn(size, generator=one, dtype=kind) for one in self.generators]
             self.block = list(torch.stack(drawn, 1).to(self.like.device).unbind(0))[::-1]
         return self.block.pop()

@@ -7,6 +7,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from flbook.domains import Checked, Positive
+
 Unit = Callable[[Tensor, Tensor], Tensor]
 
 
@@ -21,7 +23,7 @@ def tanh_unit(theta: Float[Tensor, "*#E N d"], x: Float[Tensor, "*#E n d"]) -> F
 
 
 @dataclass(frozen=True)
-class BoundedUnit:
+class BoundedUnit(Checked):
     r"""A neuron with a bias and a bounded weight in the output.
 
     .. math:: h(\theta, x) = R \tanh(a) \tanh(\langle w, x\rangle + b), \qquad \theta = (w, b, a) \in \mathbb{R}^{d+2}
@@ -29,7 +31,7 @@ class BoundedUnit:
     After Suzuki, Wu, Oko and Nitanda (2023), with tanh in every place.
     """
 
-    reach: float = 20.0  # R: the largest output of the network
+    reach: Positive = 20.0  # R: the largest output of the network
 
     def __call__(self, theta: Float[Tensor, "*#E N p"], x: Float[Tensor, "*#E n d"]) -> Float[Tensor, "*E N n"]:
         """What each neuron answers to each sample."""

@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from flbook import rng
+from flbook.domains import Checked, Count
 
 
 class Signs(NamedTuple):
@@ -18,19 +19,20 @@ class Signs(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SparseParity:
+class SparseParity(Checked):
     r"""Uniform signs :math:`x \in \{-1, +1\}^d` and the label :math:`y = x_1 x_2 \cdots x_k`.
 
     A degree-k polynomial that is uncorrelated with every product of fewer coordinates.
     """
 
-    n: int = 300  # training samples
-    d: int = 20
-    k: int = 3  # coordinates that the label depends on, the first ones
+    n: Count = 300  # training samples
+    d: Count = 20
+    k: Count = 3  # coordinates that the label depends on, the first ones
 
     def __post_init__(self):
-        if self.n < 1 or not 1 <= self.k <= self.d:
-            raise ValueError(f"n must be at least 1 and k lie between 1 and d; got n={self.n}, k={self.k}, d={self.d}")
+        super().__post_init__()
+        if self.k > self.d:
+            raise ValueError(f"k must be at most d = {self.d}; got {self.k}")
 
     def draw(self, seed: int | tuple[int, ...] = 0) -> Signs:
         """A training sample in float32; a tuple of seeds gives one leading ensemble axis.

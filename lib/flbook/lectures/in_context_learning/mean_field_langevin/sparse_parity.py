@@ -14,12 +14,13 @@ import xarray as xr
 from torch import Tensor
 
 from flbook import devices, rng
+from flbook.domains import Count, Natural, NonNegative, Positive
 from flbook.estimators import kernel_ridge, ridge
 from flbook.lectures.in_context_learning.mean_field_langevin.langevin import Langevin
 from flbook.lectures.in_context_learning.mean_field_langevin.neurons import BoundedUnit, Neurons
 from flbook.lectures.in_context_learning.mean_field_langevin.parity import Signs, SparseParity
 from flbook.models.kernels import inner_product, relu_tangent
-from flbook.runs.sweep import sweep
+from flbook.runs import Grid, axis, sweeps
 from flbook.training.fit import fit
 from flbook.training.network import Training
 
@@ -30,21 +31,26 @@ RIDGES = (1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 
 
 @dataclass(frozen=True)
-class Setting:
+class Setting(Grid):
     """Everything the experiment depends on; tuples are the axes of the sweep."""
 
-    n: tuple[int, ...] = (300,)  # training samples
-    lam: tuple[float, ...] = (0.0, 1e-3, 1e-2)  # temperatures
-    seed: tuple[int, ...] = tuple(range(10))
-    d: int = 20
-    k: int = 3
-    width: int = 100  # neurons N
-    reach: float = 20.0  # R
-    decay: float = 1e-2  # lambda'
-    lr: float = 0.2
-    steps: int = 600
-    features: int = 2000  # random features of the frozen rival
-    points: int = 2000  # fresh samples
+    n: tuple[Count, ...] = axis([300], "training samples n")
+    lam: tuple[NonNegative, ...] = axis([0.0, 1e-3, 1e-2], "temperature λ")
+    seed: tuple[Natural, ...] = axis(range(10), "seed")
+    d: Count = 20
+    k: Count = 3
+    width: Count = 100  # neurons N
+    reach: Positive = 20.0  # R
+    decay: NonNegative = 1e-2  # lambda'
+    lr: Positive = 0.2
+    steps: Natural = 600
+    features: Count = 2000  # random features of the frozen rival
+    points: Count = 2000  # fresh samples
+
+    @classmethod
+    def tiny(cls) -> "Setting":
+        """Two inputs of six from 120 samples, by 40 neurons."""
+        return cls(n=(60, 120), lam=(0.0, 1e-3), seed=(0, 1), d=6, k=2, width=40, steps=250, features=60, points=200)
 
     @classmethod
     def book(cls) -> "Setting":
@@ -56,9 +62,41 @@ class Setting:
         """Six sample sizes, four temperatures, twice the training time."""
         return cls(n=(75, 150, 300, 600, 1200, 2400), lam=(0.0, 1e-3, 1e-2, 3e-2), steps=1200)
 
+    def check(self) -> None:
+        """Refuse labels that depend on more inputs than there are."""
+        self.data(self.n[0])
+
     def data(self, n: int) -> SparseParity:
         """The data model."""
         return SparseParity(n, self.d, self.k)
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Train every cell; dimensions (n, lam, seed), and (n, model, seed) for the rivals."""
+    rows = []
+    for n in setting.n:
+        problem, params = train(setting, n, device)
+        fresh = Signs(*(part.to(problem.x) for part in setting.data(n).draw_test(setting.points, setting.seed)))
+        rows.append([
+            error(problem.predict(params, fresh.x), fresh.y),
+            error(problem.predict(params), problem.observed),
+            feature_energy(params["theta"], setting.k),
+            rival_errors(setting, Signs(problem.x, problem.observed), fresh),
+        ])
+    columns = [torch.stack(column).detach().cpu().numpy() for column in zip(*rows, strict=True)]
+    own = ("n", "lam", "seed")
+    return xr.Dataset(
+        {
+            "test_error": (own, columns[0], {"long_name": "test error", "units": "fraction"}),
+            "train_error": (own, columns[1], {"long_name": "training error", "units": "fraction"}),
+            "energy": (own, columns[2], {"long_name": "weight energy, relevant over other inputs", "units": "1"}),
+            "rival_error": (("n", "model", "seed"), columns[3], {"long_name": "test error", "units": "fraction"}),
+        },
+        coords=setting.coordinates() | {"model": ("model", list(RIVALS), {"long_name": "rival", "units": "1"})},
+    )
+
+
+run = sweeps(measure, chunk={"n": 1, "seed": 5})
 
 
 def start(setting: Setting) -> Tensor:
@@ -107,50 +145,6 @@ def _kernel_error(kernel, sample: Signs, fresh: Signs) -> Tensor:
     alpha = kernel_ridge(kernel(sample.x, sample.x).double(), sample.y.double(), RIDGES, rtol=1e-3)
     outputs = torch.einsum("...pn,...ln->...lp", kernel(fresh.x, sample.x), alpha.float())
     return error(outputs, fresh.y[..., None, :]).amin(-1)
-
-
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Train every cell; dimensions (n, lam, seed), and (n, model, seed) for the rivals."""
-    rows = []
-    for n in setting.n:
-        problem, params = train(setting, n, device)
-        fresh = Signs(*(part.to(problem.x) for part in setting.data(n).draw_test(setting.points, setting.seed)))
-        rows.append([
-            error(problem.predict(params, fresh.x), fresh.y),
-            error(problem.predict(params), problem.observed),
-            feature_energy(params["theta"], setting.k),
-            rival_errors(setting, Signs(problem.x, problem.observed), fresh),
-        ])
-    columns = [torch.stack(column).detach().cpu().numpy() for column in zip(*rows, strict=True)]
-    own = ("n", "lam", "seed")
-    return xr.Dataset(
-        {
-            "test_error": (own, columns[0], {"long_name": "test error", "units": "fraction"}),
-            "train_error": (own, columns[1], {"long_name": "training error", "units": "fraction"}),
-            "energy": (own, columns[2], {"long_name": "weight energy, relevant over other inputs", "units": "1"}),
-            "rival_error": (("n", "model", "seed"), columns[3], {"long_name": "test error", "units": "fraction"}),
-        },
-        coords={
-            "n": ("n", list(setting.n), {"long_name": "training samples n", "units": "1"}),
-            "lam": ("lam", list(setting.lam), {"long_name": "temperature λ", "units": "1"}),
-            "seed": ("seed", list(setting.seed), {"long_name": "seed", "units": "1"}),
-            "model": ("model", list(RIVALS), {"long_name": "rival", "units": "1"}),
-        },
-    )
-
-
-def check(setting: Setting) -> None:
-    """Refuse what the model does not have, before any cell is computed."""
-    for n in setting.n:
-        setting.data(n)
-    Langevin(setting.lr, torch.tensor(setting.lam), setting.decay)
-
-
-def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
-    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
-    check(setting)
-    cell = 4 * (4 * setting.width * max(setting.n) + setting.features * (max(setting.n) + setting.points))
-    return sweep(measure, setting, device=device, split=("n", "seed"), cell_bytes=cell, **how)
 
 
 def stored(dataset: xr.Dataset) -> xr.Dataset:

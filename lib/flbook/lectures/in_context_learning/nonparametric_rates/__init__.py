@@ -9,6 +9,7 @@ Inputs are uniform on [0, 1], bases orthonormal, so the risk of any :math:`\Gamm
 """
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 import torch
@@ -16,6 +17,7 @@ import xarray as xr
 from torch import Tensor
 
 from flbook import devices
+from flbook.domains import Count, Natural, NonNegative, Positive
 from flbook.estimators import KernelRidge, Ridge
 from flbook.lectures.in_context_learning.nonparametric_rates import power_laws as theory
 from flbook.lectures.in_context_learning.nonparametric_rates.function_spaces import (
@@ -25,27 +27,31 @@ from flbook.lectures.in_context_learning.nonparametric_rates.function_spaces imp
     hidden_line,
 )
 from flbook.models.attention import LinearAttention
-from flbook.runs import settings
-from flbook.runs.sweep import sweep
+from flbook.runs import Grid, axis, cached, sweeps
 from flbook.shapes import Context
 
 VERSION = 1
-KINDS = ("full", "full with ridge", "diagonal")
 BLOCK = 64  # prompts of one step: more prompts are more steps, so that fewer are the first of many
 
 
 @dataclass(frozen=True)
-class Setting:
+class Setting(Grid):
     r"""Pretraining of :math:`\Gamma` by least squares; tuples are the axes of the sweep."""
 
-    kind: tuple[str, ...] = KINDS  # which matrices least squares may choose from
-    T: tuple[int, ...] = (4, 9, 18, 36, 54, 81, 122, 162, 324, 648, 1296)  # pretraining prompts
-    seed: tuple[int, ...] = tuple(range(30))
-    keep: int = 9  # N, features
-    size: int = 33  # functions that the truth is made of
-    s: float = 1.0  # decay of the coefficients, variances j^(-2s-1)
-    n: int = 32  # examples of a prompt
-    noise: float = 0.5  # sigma_y
+    kind: tuple[Literal["full", "full with ridge", "diagonal"], ...] = axis(
+        ["full", "full with ridge", "diagonal"], "kind of Γ")  # which matrices least squares may choose from
+    T: tuple[Count, ...] = axis([4, 9, 18, 36, 54, 81, 122, 162, 324, 648, 1296], "pretraining prompts T")
+    seed: tuple[Natural, ...] = axis(range(30), "seed")
+    keep: Count = 9  # N, features
+    size: Count = 33  # functions that the truth is made of
+    s: Positive = 1.0  # decay of the coefficients, variances j^(-2s-1)
+    n: Count = 32  # examples of a prompt
+    noise: NonNegative = 0.5  # sigma_y
+
+    @classmethod
+    def tiny(cls) -> "Setting":
+        """Three of five features, fewer prompts than entries and more."""
+        return cls(T=(3, 8, 40), seed=(0, 1, 2), keep=3, size=5, n=8)
 
     @classmethod
     def book(cls) -> "Setting":
@@ -58,9 +64,10 @@ class Setting:
         T = (8, 17, 34, 72, 144, 217, 289, 434, 578, 1156, 2312, 4624, 9248)
         return cls(keep=17, size=65, n=64, T=T, seed=tuple(range(20)))
 
-    def thinned(self, **fields) -> "Setting":
-        """The same setting with some fields changed."""
-        return replace(self, **fields)
+    def check(self) -> None:
+        """Refuse more features than functions."""
+        if self.keep > self.size:
+            raise ValueError(f"keep must be at most size = {self.size}, features of all functions; got {self.keep}")
 
     def data(self) -> FunctionPrompts:
         """The prompts, all from one stationary class."""
@@ -72,26 +79,17 @@ class Setting:
         return theory.best_attention(theory.power_law(self.size, self.s), self.noise, self.n, self.keep)
 
 
-def check(setting: Setting) -> None:
-    """Refuse what cannot be fitted, before any cell is computed."""
-    settings.among("kind", setting.kind, KINDS)
-    if not 1 <= setting.keep <= setting.size:
-        raise ValueError(f"keep must lie between 1 and size = {setting.size}, features of all functions; got "
-                         f"{setting.keep}")
-    if min(setting.T) < 1:
-        raise ValueError(f"T must be at least 1, pretraining prompts; got {min(setting.T)}")
-    setting.data()
-
-
 def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     r"""Exact risk of the fitted :math:`\Gamma`, dimensions (kind, T, seed)."""
-    check(setting)
     risks = [[[exact_risk(setting, fitted(kind, setting, *(part[:T] for part in design)))
                for T in setting.T] for kind in setting.kind]
              for design in (designs(setting, seed, max(setting.T), device) for seed in setting.seed)]
     values = torch.tensor(risks, dtype=torch.float64).movedim(0, -1).numpy()
     return xr.Dataset({"risk": (("kind", "T", "seed"), values, {"long_name": "risk R", "units": "1"})},
-                      coords=coordinates(setting, kind="kind of Γ", T="pretraining prompts T", seed="seed"))
+                      coords=setting.coordinates())
+
+
+run = sweeps(measure, chunk={"seed": 5})
 
 
 def designs(setting: Setting, seed: int, batch: int, device: str = "cpu", block: int = BLOCK) -> tuple[Tensor, ...]:
@@ -156,21 +154,22 @@ def sandwich(setting: Setting, batch: int = 10000, seed: int = 0) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Contexts:
+class Contexts(Grid):
     """Prompts on a hidden basis; tuples are axes."""
 
-    predictor: tuple[str, ...] = ("pretrained attention", "attention on the basis", "kernel ridge",
-                                  "ridge on the basis")
-    n: tuple[int, ...] = (16, 64, 128)  # examples of a prompt
-    T: tuple[int, ...] = (16, 64, 256, 1024)  # pretraining prompts
-    seed: tuple[int, ...] = tuple(range(10))  # each has a hidden basis of its own
-    pairs: int = 4  # hidden frequencies
-    power: int = 2  # the i-th lies in (spread (i-1)^power, spread i^power]
-    spread: int = 4
-    s: float = 1.0
-    noise: float = 1.0  # sigma_y
-    batch: int = 64  # test prompts of a seed
-    queries: int = 16  # labelled queries on each context
+    predictor: tuple[Literal["pretrained attention", "attention on the basis", "attention on the dictionary",
+                             "kernel ridge", "ridge on the basis"], ...] = axis(
+        ["pretrained attention", "attention on the basis", "kernel ridge", "ridge on the basis"], "predictor")
+    n: tuple[Count, ...] = axis([16, 64, 128], "examples n")  # of a prompt
+    T: tuple[Count, ...] = axis([16, 64, 256, 1024], "pretraining prompts T")
+    seed: tuple[Natural, ...] = axis(range(10), "seed")  # each has a hidden basis of its own
+    pairs: Count = 4  # hidden frequencies
+    power: Count = 2  # the i-th lies in (spread (i-1)^power, spread i^power]
+    spread: Count = 4
+    s: Positive = 1.0
+    noise: NonNegative = 1.0  # sigma_y
+    batch: Count = 64  # test prompts of a seed
+    queries: Count = 16  # labelled queries on each context
 
     def data(self, seed: int, n: int) -> FunctionPrompts:
         """Prompts on the basis of this seed."""
@@ -185,13 +184,13 @@ class Contexts:
         return FourierBasis(rows), np.repeat(expected, 2)
 
 
+@cached
 def contexts(setting: Contexts, device: str = "cpu") -> xr.Dataset:
     """Risk on test prompts, dimensions (predictor, n, T, seed), and the closed forms of attention over n.
 
     ``known`` and ``expected`` are the exact risks of the best attention on the basis, and of the best on the whole
     dictionary for who has to expect every basis.
     """
-    settings.among("predictor", setting.predictor, PREDICTORS)
     rows = []
     for n in setting.n:
         for seed in setting.seed:
@@ -207,7 +206,7 @@ def contexts(setting: Contexts, device: str = "cpu") -> xr.Dataset:
     return xr.Dataset(
         {"risk": (("predictor", "n", "T", "seed"), risk, about), "known": ("n", known, about),
          "expected": ("n", expected, about)},
-        coords=coordinates(setting, predictor="predictor", n="examples n", T="pretraining prompts T", seed="seed"))
+        coords=setting.coordinates())
 
 
 def pretrained(setting: Contexts, data: FunctionPrompts, seed: int) -> list[LinearAttention]:
@@ -260,20 +259,6 @@ PREDICTORS = {
         KernelRidge(expected_kernel(setting), setting.noise**2)] * len(setting.T),
     "ridge on the basis": lambda setting, data, seed: [ridge_on_basis(setting, data)] * len(setting.T),
 }
-
-
-def coordinates(setting: object, **labels: str) -> dict[str, tuple]:
-    """The axes with their names and units."""
-    return {name: (name, list(getattr(setting, name)), {"long_name": text, "units": "1"})
-            for name, text in labels.items()}
-
-
-def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
-    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
-    check(setting)
-    seed_bytes = 8 * max(setting.T) * (setting.keep**2 + setting.n * setting.size)
-    return sweep(measure, setting, device=device, split=("seed",),
-                 cell_bytes=seed_bytes / len(setting.T) / len(setting.kind), **how)
 
 
 def stored(dataset: xr.Dataset) -> xr.Dataset:

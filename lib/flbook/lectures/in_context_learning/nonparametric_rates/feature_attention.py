@@ -63,5 +63,5 @@ class FeatureAttention(nn.Module):
         if n < 1:
             raise ValueError(f"context must hold at least one example; its labels have shape {tuple(context.y.shape)}")
         means = torch.einsum("...n,...nk->...k", context.y, self.features(context.x)) / n
-        pulled = torch.einsum("...bk,...kl->...bl", means, self.gamma)
-        return torch.einsum("...bl,...bql->...bq", pulled, self.features(query))
+        read = torch.einsum("...bk,...kl->...bl", means, self.gamma)
+        return torch.einsum("...bl,...bql->...bq", read, self.features(query))

@@ -9,7 +9,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from flbook import rng
-from flbook.data.prompts import Prompts, check_batch, check_noise, check_prompt
+from flbook.data.prompts import Prompts, check_batch
+from flbook.domains import Checked, Count, NonNegative
 from flbook.lectures.in_context_learning.nonparametric_rates.splines import HiddenSplines, SplineBasis, check_inputs
 from flbook.shapes import Context
 
@@ -126,7 +127,7 @@ def mixed_blocks(smoothness: tuple[float, ...], bits: float) -> list[tuple[float
 
 
 @dataclass(frozen=True)
-class FunctionPrompts:
+class FunctionPrompts(Checked):
     r"""Prompts whose functions are random combinations of fixed ones.
 
     .. math:: y_i = F(x_i) + \varepsilon_i, \quad F = \sum_j \beta_j f_j, \quad
@@ -139,17 +140,16 @@ class FunctionPrompts:
     """
 
     basis: FourierBasis | SplineBasis | HiddenSplines
-    variance: tuple[float, ...]
-    n: int = 64
-    noise: float = 0.0
-    queries: int = 1
+    variance: tuple[NonNegative, ...]
+    n: Count = 64
+    noise: NonNegative = 0.0
+    queries: Count = 1
 
     def __post_init__(self):
-        check_prompt(self.n, self.basis.d, self.queries)
-        check_noise(self.noise)
-        if len(self.variance) != self.basis.size or not min(self.variance) >= 0:
-            raise ValueError(f"variance must hold {self.basis.size} numbers, one for each function, none negative; got "
-                             f"{len(self.variance)} of them, the smallest {min(self.variance, default=math.nan):g}")
+        super().__post_init__()
+        if len(self.variance) != self.basis.size:
+            raise ValueError(f"variance must hold {self.basis.size} numbers, one for each function; got "
+                             f"{len(self.variance)} of them")
 
     def draw(self, batch: int, seed: int | tuple[int, ...], step: int = 0, device="cpu",
              dtype: torch.dtype = torch.float64) -> Prompts:

@@ -6,7 +6,7 @@ number of steps are smaller in the book's preset. Rivals: the same attention on 
 kernel ridge regression on the prompt alone at its best width and ridge, and what knows the hidden features.
 """  # noqa: E501
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from torch import Tensor
 from flbook import devices
 from flbook.data.prompt_pool import PromptPool, taken
 from flbook.data.prompts import Prompts, mapped
+from flbook.domains import Count, Natural, NonNegative, Positive
 from flbook.estimators import KernelRidge, Ridge
 from flbook.lectures.in_context_learning.nonparametric_rates import power_laws as theory
 from flbook.lectures.in_context_learning.nonparametric_rates.feature_attention import FeatureAttention
@@ -23,7 +24,7 @@ from flbook.lectures.in_context_learning.nonparametric_rates.function_spaces imp
 from flbook.lectures.in_context_learning.nonparametric_rates.splines import HiddenSplines
 from flbook.models import kernels
 from flbook.models.attention import LinearAttention
-from flbook.runs.sweep import sweep
+from flbook.runs import Grid, axis, sweeps
 from flbook.shapes import Context
 from flbook.training.pretrain import Recipe, pretrain
 
@@ -33,21 +34,26 @@ TEST_PROMPTS = 128
 
 
 @dataclass(frozen=True)
-class Setting:
+class Setting(Grid):
     """Everything the experiment depends on; tuples are the axes of the sweep."""
 
-    n: tuple[int, ...] = (64,)  # examples of a prompt
-    T: tuple[int, ...] = (64, 1024)  # pretraining prompts
-    seed: tuple[int, ...] = tuple(range(10))  # each has hidden features of its own
-    d: int = 8
-    hidden: int = 8  # features that the functions are made of
-    width: int = 32  # neurons of either hidden layer, and learned features
-    s: float = 0.5  # decay of the coefficients, variances j^(-2s-1), adding up to 1
-    noise: float = 0.1  # sigma_y
-    queries: int = 8  # labelled queries on each context
-    steps: int = 240
-    batch: int = 32
-    lr: float = 0.02
+    n: tuple[Count, ...] = axis([64], "examples n")  # of a prompt
+    T: tuple[Count, ...] = axis([64, 1024], "pretraining prompts T")
+    seed: tuple[Natural, ...] = axis(range(10), "seed")  # each has hidden features of its own
+    d: Count = 8
+    hidden: Count = 8  # features that the functions are made of
+    width: Count = 32  # neurons of either hidden layer, and learned features
+    s: Positive = 0.5  # decay of the coefficients, variances j^(-2s-1), adding up to 1
+    noise: NonNegative = 0.1  # sigma_y
+    queries: Count = 8  # labelled queries on each context
+    steps: Count = 240
+    batch: Count = 32
+    lr: Positive = 0.02
+
+    @classmethod
+    def tiny(cls) -> "Setting":
+        """Two hidden features of two inputs, few prompts and some more."""
+        return cls(n=(12,), T=(8, 64), seed=(0, 1), d=2, hidden=2, width=8, queries=4, steps=80, batch=8, s=1.0)
 
     @classmethod
     def book(cls) -> "Setting":
@@ -59,9 +65,9 @@ class Setting:
         """The paper's T = n = 512 and 50 passes of it in batches of 64, with fewer and more of both around it."""
         return cls(n=(64, 512), T=(128, 512, 2048), seed=tuple(range(5)), steps=400, batch=64)
 
-    def thinned(self, **fields) -> "Setting":
-        """The same setting with some fields changed."""
-        return replace(self, **fields)
+    def check(self) -> None:
+        """Refuse more hidden features than there are."""
+        self.data(self.n[0], self.seed[0])
 
     def data(self, n: int, seed: int) -> FunctionPrompts:
         """Prompts on the features of one seed."""
@@ -72,6 +78,31 @@ class Setting:
         """Of the coefficients."""
         variance = np.arange(1.0, self.hidden + 1) ** (-2 * self.s - 1)
         return variance / variance.sum()
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Risk on fresh prompts, dimensions (model, n, T, seed); ``train`` is that of learned features on their prompts."""
+    risks, losses = [], []
+    for n in setting.n:
+        test = Laws(setting, n).draw(TEST_PROMPTS, setting.seed, 1, devices.device(device))
+        rivals = torch.stack([kernel_ridge(setting, test), *by_basis(setting, n, test)])
+        for T in setting.T:
+            models = [learned(setting, n, T, frozen, device) for frozen in (False, True)]
+            with torch.no_grad():
+                own = torch.stack([error(model(test.context, test.query), test.target) for model in models])
+                pool = Laws(setting, n).draw(min(T, TEST_PROMPTS), setting.seed, 0, device)
+                losses.append(error(models[0](pool.context, pool.query), pool.observed))
+            risks.append(torch.cat([own, rivals]))
+    shape = (len(setting.n), len(setting.T))
+    risk = torch.stack(risks).unflatten(0, shape).permute(2, 0, 1, 3).cpu().numpy()
+    train = torch.stack(losses).unflatten(0, shape).cpu().numpy()
+    return xr.Dataset(
+        {"risk": (("model", "n", "T", "seed"), risk, {"long_name": "risk R", "units": "1"}),
+         "train": (("n", "T", "seed"), train, {"long_name": "squared error on pretraining prompts", "units": "1"})},
+        coords={"model": ("model", list(MODELS), {"long_name": "model", "units": "1"}), **setting.coordinates()})
+
+
+run = sweeps(measure, chunk={"n": 1, "T": 1})
 
 
 @dataclass(frozen=True)
@@ -86,32 +117,6 @@ class Laws:
         """One batch, (*seeds, batch, n, d)."""
         first, *rest = [self.setting.data(self.n, one).draw(batch, one, step, device, dtype) for one in seed]
         return mapped(first, lambda *parts: torch.stack(parts), *rest)
-
-
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Risk on fresh prompts, dimensions (model, n, T, seed); ``train`` is that of learned features on their prompts."""
-    check(setting)
-    risks, trained = [], []
-    for n in setting.n:
-        test = Laws(setting, n).draw(TEST_PROMPTS, setting.seed, 1, devices.device(device))
-        rivals = torch.stack([kernel_ridge(setting, test), *by_basis(setting, n, test)])
-        for T in setting.T:
-            models = [learned(setting, n, T, frozen, device) for frozen in (False, True)]
-            with torch.no_grad():
-                own = torch.stack([error(model(test.context, test.query), test.target) for model in models])
-                pool = Laws(setting, n).draw(min(T, TEST_PROMPTS), setting.seed, 0, device)
-                trained.append(error(models[0](pool.context, pool.query), pool.observed))
-            risks.append(torch.cat([own, rivals]))
-    shape = (len(setting.n), len(setting.T))
-    risk = torch.stack(risks).unflatten(0, shape).permute(2, 0, 1, 3).cpu().numpy()
-    train = torch.stack(trained).unflatten(0, shape).cpu().numpy()
-    labels = {"n": "examples n", "T": "pretraining prompts T", "seed": "seed"}
-    coords = {name: (name, list(getattr(setting, name)), {"long_name": text, "units": "1"})
-              for name, text in labels.items()}
-    return xr.Dataset(
-        {"risk": (("model", "n", "T", "seed"), risk, {"long_name": "risk R", "units": "1"}),
-         "train": (("n", "T", "seed"), train, {"long_name": "squared error on pretraining prompts", "units": "1"})},
-        coords={"model": ("model", list(MODELS), {"long_name": "model", "units": "1"}), **coords})
 
 
 def error(predictions: Tensor, target: Tensor) -> Tensor:
@@ -153,21 +158,6 @@ def by_basis(setting: Setting, n: int, test: Prompts) -> list[Tensor]:
         rows.append(torch.stack([error(attention(context, query), target),
                                  error(ridge(inside, features(query)), target)]))
     return list(torch.stack(rows, -1))
-
-
-def check(setting: Setting) -> None:
-    """Refuse what the model does not have, before anything is trained."""
-    if min(setting.T) < 1:
-        raise ValueError(f"T must be at least 1, pretraining prompts; got {min(setting.T)}")
-    for n in setting.n:
-        setting.data(n, setting.seed[0])
-    Recipe(setting.steps, setting.batch, setting.lr)
-
-
-def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
-    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
-    check(setting)
-    return sweep(measure, setting, device=device, split=("n", "T"), cell_bytes=1, memory=len(setting.seed), **how)
 
 
 def stored(dataset: xr.Dataset) -> xr.Dataset:

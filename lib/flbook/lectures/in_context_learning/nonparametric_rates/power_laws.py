@@ -101,15 +101,6 @@ def fitted_slope(x: Float[np.ndarray, " K"], y: Float[np.ndarray, " K"]) -> floa
     return float(np.polyfit(np.log(x), np.log(y), 1)[0])
 
 
-def full_excess(risk: float, keep: int, T: float) -> float:
-    r"""What a full :math:`\Gamma` from T prompts pays if its :math:`N^2` features were Gaussian: :math:`R N^2/(T-N^2-1)`.
-
-    It is infinite where :math:`T \le N^2 + 1`.
-    """  # noqa: E501
-    spare = T - keep**2 - 1
-    return risk * keep**2 / spare if spare > 0 else math.inf
-
-
 def upper_bound(keep: int, n: int, T: float, s: float) -> float:
     r"""The theorem's three terms for splines without its constant: :math:`N^{-2s} + \frac{N\log N}{n} + \frac{N^2\log N}{T}`.
 

@@ -7,14 +7,15 @@ from functools import cache
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from flbook import rng
+from flbook.domains import Checked, Count, Natural
 
 
 @dataclass(frozen=True)
-class SplineBasis:
+class SplineBasis(Checked):
     r"""Products of cardinal B-splines of one order, at one level or at several for each input.
 
     .. math:: M_{a,b}(x) = \prod_k \mathcal N_m(2^{a} x_k - b_k), \qquad
@@ -30,16 +31,15 @@ class SplineBasis:
     Source: Kim, Nakamaki and Suzuki (2024), Section 4, as in the talk.
     """
 
-    d: int = 1
-    order: int = 2
-    levels: tuple[int, ...] = (3,)
+    d: Count = 1
+    order: Natural = 2
+    levels: tuple[Natural, ...] = (3,)
     whiten: bool = False
 
     def __post_init__(self):
-        if self.d < 1 or self.order < 0:
-            raise ValueError(f"d must be at least 1 and order at least 0; got d={self.d}, order={self.order}")
-        if not self.levels or min(self.levels) < 0 or len(set(self.levels)) < len(self.levels):
-            raise ValueError(f"levels must hold different levels from 0, at least one; got {self.levels}")
+        super().__post_init__()
+        if len(set(self.levels)) < len(self.levels):
+            raise ValueError(f"levels must differ from each other; got {self.levels}")
         if self.whiten and len(self.levels) > 1:
             raise ValueError(f"whiten needs one level, since several are linearly dependent; got levels {self.levels}")
 
@@ -47,10 +47,6 @@ class SplineBasis:
     def size(self) -> int:
         """Number of functions."""
         return sum((2**a + self.order) ** self.d for a in self.levels)
-
-    def level(self) -> Int[np.ndarray, " J"]:
-        """The level of every function."""
-        return np.repeat(self.levels, [(2**a + self.order) ** self.d for a in self.levels])
 
     def features(self, x: Float[Tensor, "*E n d"]) -> Float[Tensor, "*E n J"]:
         """Values of all functions at n points."""
@@ -103,17 +99,8 @@ def cardinal(t: Float[Tensor, "*E"], order: int) -> Float[Tensor, "*E"]:
     return pieces[0]
 
 
-def besov_variance(basis: SplineBasis, smoothness: float) -> tuple[float, ...]:
-    r"""Variances :math:`2^{-2 a \alpha}` of the coefficients of a random function of Besov smoothness :math:`\alpha`.
-
-    The splines have height of order 1 at every level, so coefficients of size :math:`2^{-a\alpha}` are those of the
-    unit ball of :math:`B^\alpha_{\infty,\infty}` up to the tails of their law.
-    """
-    return tuple(float(v) for v in 4.0 ** (-smoothness * basis.level()))
-
-
 @dataclass(frozen=True)
-class HiddenSplines:
+class HiddenSplines(Checked):
     r"""A few products of splines in a few inputs of many, orthonormalised: features that have to be learned.
 
     .. math:: f = G^{-1/2} M, \qquad M_j(x) = \prod_{k \in K_j} \mathcal N_m(2^a x_k - b_{jk})
@@ -123,17 +110,17 @@ class HiddenSplines:
     Raises ValueError if an argument is below 1 (order, level: 0), or there are fewer different functions than `size`.
     """
 
-    size: int = 8
-    d: int = 8
-    active: int = 2
-    order: int = 2
-    level: int = 1
-    seed: int = 0
+    size: Count = 8
+    d: Count = 8
+    active: Count = 2
+    order: Natural = 2
+    level: Natural = 1
+    seed: Natural = 0
 
     def __post_init__(self):
-        if min(self.size, self.d, self.active) < 1 or min(self.order, self.level) < 0 or self.active > self.d:
-            raise ValueError(f"size, d and active must be at least 1, order and level at least 0, and active at "
-                             f"most d; got {self}")
+        super().__post_init__()
+        if self.active > self.d:
+            raise ValueError(f"active must be at most d = {self.d}; got {self.active}")
         known = math.comb(self.d, self.active) * (2**self.level + self.order) ** self.active
         if 2 * self.size > known:
             raise ValueError(f"size must be at most {known // 2}, half of the {known} different functions; got "

@@ -10,8 +10,8 @@ Times count how often the unstable direction has grown by a factor e: one unit i
 """
 
 import math
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Annotated, Literal, NamedTuple, get_args
 
 import torch
 import xarray as xr
@@ -19,40 +19,47 @@ from jaxtyping import Float
 from torch import Tensor
 
 from flbook import rng
+from flbook.domains import Count, Natural, Positive, Range
 from flbook.dynamics import mean_field
 from flbook.dynamics.mean_field import Particles
 from flbook.dynamics.modified_flow import birth_death
 from flbook.lectures.in_context_learning.perturbed_flow.perturbation import MeanFunctional, guided, sized, smooth
 from flbook.lectures.in_context_learning.perturbed_flow.saddles import guided_share
 from flbook.models.activations import centred_sigmoid
-from flbook.runs import settings
-from flbook.runs.sweep import sweep
+from flbook.runs import Grid, axis, sweeps
 
 VERSION = 1
 
-SADDLES = ("attention", "rank one", "low rank")
-NOISES = ("static", "isotropic", "smooth", "guided", "whole", "Langevin", "birth-death")
+SaddleName = Literal["attention", "rank one", "low rank"]
+NoiseName = Literal["static", "isotropic", "smooth", "guided", "whole", "Langevin", "birth-death"]
+SADDLES = get_args(SaddleName)
 FALL = 0.2  # a loss lower by this share counts as escaped
 
 
 @dataclass(frozen=True)
-class Setting:
+class Setting(Grid):
     """Everything the experiment depends on; tuples are the axes of the sweep."""
 
-    saddle: tuple[str, ...] = ("attention",)
-    noise: tuple[str, ...] = ("isotropic", "smooth", "guided")
-    copies: tuple[int, ...] = (1, 3, 9)
-    seed: tuple[int, ...] = tuple(range(20))
-    landscape: int = 0  # seed of inputs and teacher
-    size: float = 0.01  # of the push, in L2(mu)
-    m: int = 16  # particles before they are copied
-    d: int = 5
-    k: int = 3  # features
-    n: int = 80  # inputs
-    spread: float = 3.0  # of the neurons' w
-    lr: float = 0.2  # in units of 1/|lambda_min|
-    time: float = 14.0  # in units of the unstable direction's growth: it grows by e in each
-    every: float = 0.25
+    saddle: tuple[SaddleName, ...] = axis(["attention"], "saddle")
+    noise: tuple[NoiseName, ...] = axis(["isotropic", "smooth", "guided"], "noise")
+    copies: tuple[Count, ...] = axis([1, 3, 9], "copies of every particle")
+    seed: tuple[Natural, ...] = axis(range(20), "seed")
+    landscape: Natural = 0  # seed of inputs and teacher
+    size: Positive = 0.01  # of the push, in L2(mu)
+    m: Count = 16  # particles before they are copied
+    d: Count = 5
+    k: Count = 3  # features
+    n: Count = 80  # inputs
+    spread: Positive = 3.0  # of the neurons' w
+    lr: Annotated[float, Range(0, 0.5, "(]")] = 0.2  # in units of 1/|lambda_min|
+    time: Positive = 14.0  # in units of the unstable direction's growth: it grows by e in each
+    every: Positive = 0.25
+
+    @classmethod
+    def tiny(cls) -> "Setting":
+        """Two saddles, three noises, one and two copies of eight particles."""
+        return cls(saddle=SADDLES[:2], noise=("static", "guided", "Langevin"), copies=(1, 2), seed=(0, 1), m=8, d=3,
+                   k=2, n=20, time=8.0)
 
     @classmethod
     def book(cls) -> "Setting":
@@ -74,6 +81,44 @@ class Setting:
         """Two saddles, all noises, four crowds, forty seeds."""
         noises = ("static", "isotropic", "smooth", "guided", "Langevin", "birth-death")
         return cls(saddle=SADDLES[:2], noise=noises, copies=(1, 3, 9, 27), seed=tuple(range(40)))
+
+
+    def check(self) -> None:
+        """Refuse crowds that have no such saddle, or no such noise."""
+        if "low rank" in self.saddle and "birth-death" in self.noise:
+            raise ValueError("noise must not be 'birth-death' at the saddle 'low rank', whose particles are no neurons")
+        if self.m < self.k + 2 or self.m % 2:
+            raise ValueError(f"m must be even and at least k + 2 = {self.k + 2}; got {self.m}")
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Push and descend in every cell; dimensions (saddle, noise, copies, seed), losses also (time)."""
+    columns: dict[str, list[Tensor]] = {"escape": [], "projection": [], "loss": []}
+    for name in setting.saddle:
+        saddle = BUILD[name](setting)
+        about = course(setting, saddle)
+        at = [round(t * about.unit) for t in times(setting)]
+        for noise in setting.noise:
+            for copies in setting.copies:
+                losses, projection = flow(setting, saddle, about, noise, copies)
+                columns["escape"].append(escape_time(losses, escaped(saddle), about.unit))
+                columns["projection"].append(projection)
+                columns["loss"].append(losses[:, at] / saddle.functional.loss(saddle.theta))
+    names = {
+        "escape": "escape time",
+        "projection": "part of the push along the unstable direction",
+        "loss": "loss over that of the saddle",
+    }
+    dims = ("saddle", "noise", "copies", "seed", "time")
+    packed = {key: torch.stack(column).reshape(*setting.shape, *column[0].shape[1:]) for key, column in columns.items()}
+    return xr.Dataset(
+        {key: (dims[: v.ndim], v.numpy(), {"long_name": names[key], "units": "1"}) for key, v in packed.items()},
+        coords=setting.coordinates()
+        | {"time": ("time", times(setting), {"long_name": "time in units of growth by e", "units": "1"})},
+    )
+
+
+run = sweeps(measure, chunk={"saddle": 1, "noise": 3})
 
 
 class Saddle(NamedTuple):
@@ -161,7 +206,7 @@ def suited(setting: Setting, least: float = 0.5, within: int = 50) -> Setting:
     Raises ValueError if none of so many landscapes has one.
     """
     for seed in range(setting.landscape, setting.landscape + within):
-        chosen = replace(setting, landscape=seed)
+        chosen = setting.thinned(landscape=seed)
         if share(chosen) >= least:
             return chosen
     raise ValueError(f"least must be a share that a saddle among {within} landscapes reaches; got {least}")
@@ -253,63 +298,9 @@ def escape_time(losses: Float[Tensor, "seed steps"], level: float, unit: float) 
     return torch.where(below.any(-1), between, torch.inf)
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Push and descend in every cell; dimensions (saddle, noise, copies, seed), losses also (time)."""
-    shape = [len(axis) for axis in (setting.saddle, setting.noise, setting.copies, setting.seed)]
-    columns: dict[str, list[Tensor]] = {"escape": [], "projection": [], "loss": []}
-    for name in setting.saddle:
-        saddle = BUILD[name](setting)
-        about = course(setting, saddle)
-        at = [round(t * about.unit) for t in times(setting)]
-        for noise in setting.noise:
-            for copies in setting.copies:
-                losses, projection = flow(setting, saddle, about, noise, copies)
-                columns["escape"].append(escape_time(losses, escaped(saddle), about.unit))
-                columns["projection"].append(projection)
-                columns["loss"].append(losses[:, at] / saddle.functional.loss(saddle.theta))
-    names = {
-        "escape": "escape time",
-        "projection": "part of the push along the unstable direction",
-        "loss": "loss over that of the saddle",
-    }
-    dims = ("saddle", "noise", "copies", "seed", "time")
-    packed = {key: torch.stack(column).reshape(*shape, *column[0].shape[1:]) for key, column in columns.items()}
-    return xr.Dataset(
-        {key: (dims[: v.ndim], v.numpy(), {"long_name": names[key], "units": "1"}) for key, v in packed.items()},
-        coords={
-            "saddle": ("saddle", list(setting.saddle), {"long_name": "saddle", "units": "1"}),
-            "noise": ("noise", list(setting.noise), {"long_name": "noise", "units": "1"}),
-            "copies": ("copies", list(setting.copies), {"long_name": "copies of every particle", "units": "1"}),
-            "seed": ("seed", list(setting.seed), {"long_name": "seed", "units": "1"}),
-            "time": ("time", times(setting), {"long_name": "time in units of growth by e", "units": "1"}),
-        },
-    )
-
-
 def times(setting: Setting) -> list[float]:
     """Times at which the loss is kept."""
     return [round(j * setting.every, 6) for j in range(round(setting.time / setting.every) + 1)]
-
-
-def check(setting: Setting) -> None:
-    """Refuse what has no meaning, before any cell is computed."""
-    settings.among("saddle", setting.saddle, SADDLES)
-    settings.among("noise", setting.noise, NOISES)
-    if "low rank" in setting.saddle and "birth-death" in setting.noise:
-        raise ValueError("noise must not be 'birth-death' at the saddle 'low rank', whose particles are no neurons")
-    if setting.m < setting.k + 2 or setting.m % 2 or min(setting.copies) < 1:
-        raise ValueError(f"m must be even and at least k + 2, copies at least 1; got m={setting.m}, k={setting.k}, "
-                         f"copies={setting.copies}")
-    if not (setting.size > 0 and 0 < setting.lr <= 0.5 and setting.time > 0):
-        raise ValueError(f"size and time must be positive and lr lie in (0, 1/2]; got size={setting.size}, "
-                         f"time={setting.time}, lr={setting.lr}")
-
-
-def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
-    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
-    check(setting)
-    cell = 64 * setting.n * setting.m * max(setting.copies)
-    return sweep(measure, setting, device=device, split=("saddle", "noise", "copies"), cell_bytes=cell, **how)
 
 
 def stored(dataset: xr.Dataset) -> xr.Dataset:

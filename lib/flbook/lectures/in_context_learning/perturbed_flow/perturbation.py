@@ -22,6 +22,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from flbook.domains import Checked, Count, NonNegative, Positive
+
 
 @dataclass(frozen=True)
 class MeanFunctional:
@@ -113,7 +115,7 @@ class Path(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PerturbedFlow:
+class PerturbedFlow(Checked):
     r"""Descend; where the gradient is small, push and wait; if the push gained too little, undo it and stop.
 
     The rule of the paper: push by :math:`\eta_p\xi` when :math:`\|\nabla_\mu F\| \le \varepsilon` and the last push is
@@ -122,15 +124,10 @@ class PerturbedFlow:
     Source: Yamamoto, Kim and Suzuki (2025), Algorithm 1, as reported.
     """
 
-    lr: float
-    epsilon: float  # a gradient below this is small
-    wait: int  # T_thres, in steps
-    gain: float  # F_thres
-
-    def __post_init__(self):
-        if not (self.lr > 0 and self.epsilon > 0 and self.wait >= 1 and self.gain >= 0):
-            raise ValueError(f"lr and epsilon must be positive, wait at least 1, gain not negative; got lr={self.lr}, "
-                             f"epsilon={self.epsilon}, wait={self.wait}, gain={self.gain}")
+    lr: Positive
+    epsilon: Positive  # a gradient below this is small
+    wait: Count  # T_thres, in steps
+    gain: NonNegative  # F_thres
 
     def run(
         self,

@@ -19,11 +19,6 @@ def guided_share(values: NDArray[np.floating]) -> float:
     return float(values.min() ** 2 / (values**2).sum())
 
 
-def isotropic_share(coordinates: int) -> float:
-    """The same for independent noise in all coordinates, Np of them: one over their number."""
-    return 1 / coordinates
-
-
 def effective_rank(values: NDArray[np.floating]) -> float:
     """Directions that the guided push has to share its energy with, itself included: the inverse of its share."""
     return 1 / guided_share(values)

@@ -11,6 +11,7 @@ The sweep is the second claim, on fresh tasks, by exact minimisation. Risks are 
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import torch
@@ -18,30 +19,35 @@ import xarray as xr
 
 from flbook import devices
 from flbook.data.prompts import LinearPrompts, TaskPool
+from flbook.domains import Checked, Count, Fraction, Natural, NonNegative, Positive
 from flbook.dynamics.moments import Drawn, draw_moments
 from flbook.estimators import DiscreteMMSE, Ridge, predict_each, ridge
 from flbook.lectures.in_context_learning.task_diversity.pool_risk import icl_risk
 from flbook.models.transformer import PromptTransformer
-from flbook.runs import checkpoints, results
-from flbook.runs.sweep import sweep
+from flbook.runs import Grid, axis, checkpoints, results, sweeps
 from flbook.shapes import Context
 from flbook.theory.attention_risk import attention_risk
 from flbook.training.pretrain import Recipe, pretrain
 
 VERSION = 1
-TINY = 1e-10  # the ridge of what is called ridgeless, in units of the features' mean square
+RIDGELESS = 1e-10  # the ridge of what is called ridgeless, in units of the features' mean square
 
 
 @dataclass(frozen=True)
-class Setting:
+class Setting(Grid):
     """Everything the sweep depends on; tuples are the axes."""
 
-    d: tuple[int, ...] = (20,)
-    kappa: tuple[float, ...] = (0.25, 0.5, 1.0, 2.0, 5.0)  # tasks over d
-    tau: tuple[float, ...] = (2.0,)  # prompts over d^2
-    seed: tuple[int, ...] = tuple(range(10))
-    alpha: float = 4.0  # examples of a prompt over d
-    rho: float = 0.1  # variance of the label noise
+    d: tuple[Count, ...] = axis([20], "dimension d")
+    kappa: tuple[Positive, ...] = axis([0.25, 0.5, 1.0, 2.0, 5.0], "tasks over dimension κ")
+    tau: tuple[Positive, ...] = axis([2.0], "prompts over dimension squared τ")
+    seed: tuple[Natural, ...] = axis(range(10), "seed")
+    alpha: Positive = 4.0  # examples of a prompt over d
+    rho: NonNegative = 0.1  # variance of the label noise
+
+    @classmethod
+    def tiny(cls) -> "Setting":
+        """Five dimensions, fewer tasks than that and more, fewer prompts than entries and more."""
+        return cls(d=(5,), kappa=(0.5, 2.0), tau=(0.5, 3.0), seed=(0, 1, 2))
 
     @classmethod
     def book(cls) -> "Setting":
@@ -58,9 +64,34 @@ class Setting:
         """Prompts and tasks at the dimension where the theory should hold."""
         return cls(d=(40,), kappa=(0.5, 5.0), tau=(0.25, 0.5, 0.75, 0.9, 1.1, 1.5, 2.0))
 
-    def thinned(self, **change) -> "Setting":
-        """The same setting with some fields changed."""
-        return replace(self, **change)
+    def check(self) -> None:
+        """Refuse empty pools, and the pole at which the risk is infinite."""
+        for kappa in self.kappa:
+            if round(kappa * min(self.d)) < 1:
+                raise ValueError(f"kappa must leave at least one task; got {kappa} at d = {min(self.d)}")
+        if 1 in self.tau:
+            raise ValueError("tau must differ from 1, where the risk is infinite")
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Fit every (d, kappa, tau, seed) by least squares of least norm; its exact risk on fresh tasks, and the theory."""
+    where = devices.device(device)
+    risk, limit = np.empty(setting.shape), np.empty(setting.shape[:-1])
+    for i, d in enumerate(setting.d):
+        examples = round(setting.alpha * d)
+        for j, kappa in enumerate(setting.kappa):
+            for k, tau in enumerate(setting.tau):
+                limit[i, j, k] = icl_risk(tau, setting.alpha, kappa, setting.rho)
+                for s, seed in enumerate(setting.seed):
+                    gamma = fitted(d, examples, round(kappa * d), round(tau * d * d), setting.rho, seed, where)
+                    risk[i, j, k, s] = exact_risk(gamma, examples, setting.rho)
+    dims = ("d", "kappa", "tau", "seed")
+    return xr.Dataset({"risk": (dims, risk, {"long_name": "risk on fresh tasks", "units": "1"}),
+                       "limit": (dims[:-1], limit, {"long_name": "risk, all sizes large", "units": "1"})},
+                      setting.coordinates())
+
+
+run = sweeps(measure, chunk={"kappa": 1, "tau": 1})
 
 
 def features(drawn: Drawn, query: torch.Tensor) -> torch.Tensor:
@@ -70,8 +101,8 @@ def features(drawn: Drawn, query: torch.Tensor) -> torch.Tensor:
     """
     d = drawn.task.shape[-2]
     last = drawn.moments[..., -1, :]
-    pull = torch.cat([d * last[..., :d, :], last[..., d:, :]], -2)
-    return torch.einsum("...bd,...eb->...bde", query, pull).flatten(-2)
+    summary = torch.cat([d * last[..., :d, :], last[..., d:, :]], -2)
+    return torch.einsum("...bd,...eb->...bde", query, summary).flatten(-2)
 
 
 def exact_risk(gamma: np.ndarray, examples: int, rho: float) -> float:
@@ -85,25 +116,6 @@ def exact_risk(gamma: np.ndarray, examples: int, rho: float) -> float:
     return linear + float((gamma[:, d] ** 2).sum()) / d * square + rho
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Fit every (d, kappa, tau, seed) by least squares of least norm; its exact risk on fresh tasks, and the theory."""
-    where = devices.device(device)
-    shape = tuple(len(axis) for axis in (setting.d, setting.kappa, setting.tau, setting.seed))
-    risk, limit = np.empty(shape), np.empty(shape[:-1])
-    for i, d in enumerate(setting.d):
-        examples = round(setting.alpha * d)
-        for j, kappa in enumerate(setting.kappa):
-            for k, tau in enumerate(setting.tau):
-                limit[i, j, k] = icl_risk(tau, setting.alpha, kappa, setting.rho)
-                for s, seed in enumerate(setting.seed):
-                    gamma = fitted(d, examples, round(kappa * d), round(tau * d * d), setting.rho, seed, where)
-                    risk[i, j, k, s] = exact_risk(gamma, examples, setting.rho)
-    dims = ("d", "kappa", "tau", "seed")
-    return xr.Dataset({"risk": (dims, risk, {"long_name": "risk on fresh tasks", "units": "1"}),
-                       "limit": (dims[:-1], limit, {"long_name": "risk, all sizes large", "units": "1"})},
-                      _coordinates(setting))
-
-
 def fitted(d: int, examples: int, tasks: int, prompts: int, rho: float, seed: int, device) -> np.ndarray:
     """The matrix of least norm that minimises the squared error over the prompts of a pretraining set."""
     law = LinearPrompts(n=examples, d=d, noise=rho**0.5, covariance=(1 / d,) * d, pool=TaskPool(tasks, seed))
@@ -112,28 +124,7 @@ def fitted(d: int, examples: int, tasks: int, prompts: int, rho: float, seed: in
     labels = torch.einsum("bd,db->b", query.query[:, 0], drawn.task) + query.observed[:, 0] - query.target[:, 0]
     rows = features(drawn, query.query[:, 0]).to(device)
     scale = float(rows.square().mean()) * rows.shape[-1]
-    return ridge(rows, labels.to(device), TINY * scale).reshape(d, d + 1).cpu().numpy()
-
-
-def _coordinates(setting: Setting) -> dict[str, tuple]:
-    labels = {"d": "dimension d", "kappa": "tasks over dimension κ", "tau": "prompts over dimension squared τ",
-              "seed": "seed"}
-    return {name: (name, list(getattr(setting, name)), {"long_name": label, "units": "1"})
-            for name, label in labels.items()}
-
-
-def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
-    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
-    devices.device(device)
-    for d in setting.d:
-        for kappa in setting.kappa:
-            if round(kappa * d) < 1:
-                raise ValueError(f"kappa must leave at least one task; got {kappa} at d = {d}")
-        for tau in setting.tau:
-            icl_risk(tau, setting.alpha, 1.0, setting.rho)
-    largest = max(setting.d)
-    cell_bytes = 24 * max(setting.tau) * largest**3 * (largest + 1)  # one at a time is in memory
-    return sweep(measure, setting, device=device, cell_bytes=cell_bytes, **how)
+    return ridge(rows, labels.to(device), RIDGELESS * scale).reshape(d, d + 1).cpu().numpy()
 
 
 def estimators(
@@ -169,23 +160,23 @@ def estimators(
 
 
 @dataclass(frozen=True)
-class Pretrained:
+class Pretrained(Checked):
     """A transformer pretrained on a pool of tasks, and how."""
 
-    tasks: int = 4  # M
-    d: int = 4
-    n: int = 8  # the longest context
-    noise: float = 0.5
-    width: int = 48
-    layers: int = 3
-    heads: int = 2
-    sigma_0: float = 0.1  # initial weights
-    steps: int = 5000
-    batch: int = 64
-    lr: float = 4e-3
-    warmup: int = 100
-    decay: str = "cosine"
-    beta_2: float = 0.98
+    tasks: Count = 4  # M
+    d: Count = 4
+    n: Count = 8  # the longest context
+    noise: NonNegative = 0.5
+    width: Count = 48
+    layers: Count = 3
+    heads: Count = 2
+    sigma_0: NonNegative = 0.1  # initial weights
+    steps: Count = 5000
+    batch: Count = 64
+    lr: Positive = 4e-3
+    warmup: Natural = 100
+    decay: Literal["cosine", "linear", "constant"] = "cosine"
+    beta_2: Fraction = 0.98
 
     @classmethod
     def few(cls) -> "Pretrained":
@@ -209,7 +200,7 @@ class Pretrained:
 
     def path(self) -> Path:
         """Where it lies."""
-        return results.path("task_diversity").with_name(f"task_diversity_{self.d}_{self.tasks}.safetensors")
+        return results.path("task_diversity", f"_{self.d}_{self.tasks}.safetensors")
 
     def untrained(self) -> PromptTransformer:
         """The network at its start."""
@@ -255,8 +246,3 @@ def compare(given: Pretrained, model: PromptTransformer, pool: torch.Tensor, pro
          "apart": (tuple(axes), apart.numpy(), {"long_name": "squared distance to the transformer, over d",
                                                "units": "1"})},
         {name: (name, values, {"long_name": labels.get(name, name), "units": "1"}) for name, values in axes.items()})
-
-
-if __name__ == "__main__":
-    for each in (Pretrained.few(), Pretrained.many()):
-        retrain(each)

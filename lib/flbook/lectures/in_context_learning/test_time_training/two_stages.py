@@ -32,7 +32,7 @@ def gated_moment(context: Context) -> Float[Tensor, "*E d d"]:
     return torch.einsum("...nd,...ne->...de", x * gate[..., None], x)
 
 
-def attention_pull(context: Context, queries: Context) -> Float[Tensor, "d d"]:
+def attention_step(context: Context, queries: Context) -> Float[Tensor, "d d"]:
     r"""The first gradient step on Gamma of gated attention, averaged over prompts: :math:`\frac1T\sum_t M_tM_t'`.
 
     The prediction for a gated query label is :math:`\langle x_qx_q^\top, \Gamma M\rangle`, linear in Gamma; M' is the
@@ -41,11 +41,11 @@ def attention_pull(context: Context, queries: Context) -> Float[Tensor, "d d"]:
     return torch.einsum("tde,tef->df", gated_moment(context), gated_moment(queries)) / len(context.y)
 
 
-def subspace(pull: Float[Tensor, "d d"], r: int) -> Float[Tensor, "d r"]:
+def subspace(step: Float[Tensor, "d d"], r: int) -> Float[Tensor, "d r"]:
     """The r directions in which attention sees most after the step, orthonormal columns."""
-    if not 1 <= r <= len(pull):
-        raise ValueError(f"r must lie between 1 and d = {len(pull)}, the dimension of the subspace; got {r}")
-    return torch.linalg.eigh((pull + pull.T) / 2).eigenvectors[:, -r:]
+    if not 1 <= r <= len(step):
+        raise ValueError(f"r must lie between 1 and d = {len(step)}, the dimension of the subspace; got {r}")
+    return torch.linalg.eigh((step + step.T) / 2).eigenvectors[:, -r:]
 
 
 def first_direction(context: Context) -> Float[Tensor, "*E d"]:
@@ -86,8 +86,8 @@ class Readout:
         features = self(z)
         gram = torch.einsum("...nk,...nl->...kl", features, features) / z.shape[-1]
         gram.diagonal(dim1=-2, dim2=-1).add_(lam)
-        pull = torch.einsum("...nk,...n->...k", features, y) / z.shape[-1]
-        return torch.linalg.solve(gram, pull)
+        correlation = torch.einsum("...nk,...n->...k", features, y) / z.shape[-1]
+        return torch.linalg.solve(gram, correlation)
 
 
 def refined(readout: Readout, a: Float[Tensor, "*E m"], u: Float[Tensor, "*E d"], first: Context,
@@ -129,13 +129,13 @@ def adapt(readout: Readout, context: Context, lam: float, shares: tuple[float, f
     parts = [Context(context.x[..., low:high, :], context.y[..., low:high])
              for low, high in ((0, one), (one, two), (two, n))]
 
-    def seen(part: Context, u: Tensor) -> Tensor:
+    def projected(part: Context, u: Tensor) -> Tensor:
         return torch.einsum("...nd,...d->...n", part.x, u)
 
     start = first_direction(parts[0])
-    guess = readout.fit(seen(parts[0], start), parts[0].y, lam / one)
+    guess = readout.fit(projected(parts[0], start), parts[0].y, lam / one)
     u = refined(readout, guess, start, parts[0], parts[1])
-    return Adapted(u, start, readout.fit(seen(parts[2], u), parts[2].y, lam / (n - two)))
+    return Adapted(u, start, readout.fit(projected(parts[2], u), parts[2].y, lam / (n - two)))
 
 
 def exact_risk(readout: Readout, a: Float[Tensor, "*#E m"], overlap: Float[Tensor, "*E"],
@@ -150,9 +150,9 @@ def exact_risk(readout: Readout, a: Float[Tensor, "*#E m"], overlap: Float[Tenso
     w = torch.linspace(-8, 8, 801, dtype=torch.float64)
     weight = torch.exp(-w.square() / 2)
     weight = weight / weight.sum()
-    seen = torch.stack([hermite.polynomial(k, w) for k in range(len(link))])
+    values = torch.stack([hermite.polynomial(k, w) for k in range(len(link))])
     c = torch.tensor(link, dtype=torch.float64)
     powers = overlap[..., None] ** torch.arange(len(link), dtype=torch.float64)
-    g = torch.einsum("...k,kw->...w", c * powers, seen)
+    g = torch.einsum("...k,kw->...w", c * powers, values)
     f = torch.einsum("wm,...m->...w", readout(w), a)
     return c.square().sum() + (f.square() - 2 * f * g) @ weight

@@ -7,6 +7,7 @@ Claims (Bu et al. 2025): a layer trained on questions answers in-context prompts
 
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Literal, get_args
 
 import numpy as np
 import torch
@@ -14,6 +15,7 @@ import xarray as xr
 from torch import Tensor
 
 from flbook import devices
+from flbook.domains import Count, Natural, NonNegative, Positive
 from flbook.lectures.in_context_learning.vector_arithmetic.factual_recall import FactualRecall, RecallPrompts
 from flbook.lectures.in_context_learning.vector_arithmetic.recall import RecallPretraining, recall_parameters
 from flbook.lectures.in_context_learning.vector_arithmetic.task_attention import (
@@ -23,40 +25,44 @@ from flbook.lectures.in_context_learning.vector_arithmetic.task_attention import
     read_out,
     unit,
 )
-from flbook.runs import settings
-from flbook.runs.sweep import sweep
+from flbook.runs import Grid, among, axis, sweeps
 from flbook.shapes import Quantity
 from flbook.training.fit import Trained, fit
 from flbook.training.optimizers import GradientDescent
 
 VERSION = 1
 
-TRAININGS = ("questions", "examples")
+TrainedOn = Literal["questions", "examples"]
+TRAININGS = get_args(TrainedOn)
 SIGNS = ("independent", "opposite")  # signs of the examples, given that of the query
 ABOUT = {"value_task": "a·W_V a", "value_fact": "b·W_V b", "score_task": "a·M a", "score_fact": "b·M b"}
-LABELS = {"noise": "noise σ_ξ", "training": "trained on", "seed": "seed", "examples": "examples J",
-          "signs": "signs of the examples"}
 
 
 @dataclass(frozen=True)
-class Setting:
+class Setting(Grid):
     """Everything the experiment depends on; tuples are the axes of the sweep."""
 
-    noise: tuple[float, ...] = (0.05,)  # sigma_xi
-    training: tuple[str, ...] = TRAININGS
-    examples: tuple[int, ...] = (1, 2, 4, 8, 16)  # J, of the test prompts
-    seed: tuple[int, ...] = tuple(range(10))
-    concepts: int = 6  # K
-    common: int = 12
-    d: int = 32
-    shown: int = 8  # examples of a training prompt, where it has any
-    start: float = 0.5  # queries and keys start at this multiple of the identity
-    decay: float = 1e-3
-    lr: float = 1.0
-    steps: int = 250
-    batch: int = 48
-    points: int = 300  # prompts of a test
-    every: int = 5  # steps between two looks at the order parameters
+    noise: tuple[NonNegative, ...] = axis([0.05], "noise σ_ξ")
+    training: tuple[TrainedOn, ...] = axis(TRAININGS, "trained on")
+    examples: tuple[Count, ...] = axis([1, 2, 4, 8, 16], "examples J")  # of the test prompts
+    seed: tuple[Natural, ...] = axis(range(10), "seed")
+    concepts: Count = 6  # K
+    common: Count = 12
+    d: Count = 32
+    shown: Count = 8  # examples of a training prompt, where it has any
+    start: NonNegative = 0.5  # queries and keys start at this multiple of the identity
+    decay: NonNegative = 1e-3
+    lr: Positive = 1.0
+    steps: Natural = 250
+    batch: Count = 48
+    points: Count = 300  # prompts of a test
+    every: Count = 5  # steps between two looks at the order parameters
+
+    @classmethod
+    def tiny(cls) -> "Setting":
+        """Three concepts, without noise and with some, four steps."""
+        return cls(noise=(0.0, 0.1), examples=(1, 3), seed=(0, 1), concepts=3, common=3, d=9, shown=2, steps=4, batch=8,
+                   points=40, every=2)
 
     @classmethod
     def book(cls) -> "Setting":
@@ -69,16 +75,37 @@ class Setting:
         return cls(noise=(0.05, 0.1, 0.15, 0.2), concepts=16, d=64, common=24, start=0.3, lr=2.0, steps=800, batch=64,
                    every=100)
 
+    def check(self) -> None:
+        """Refuse more directions than the space has."""
+        self.data(self.noise[0])
+
     def data(self, noise: float) -> FactualRecall:
         """The data model at one noise level."""
         return FactualRecall(self.concepts, self.common, self.d, noise=noise)
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Train every cell; errors over (noise, training, seed, signs, examples), the rest over (noise, training, seed).
+
+    The order parameters have the dimension ``step`` beside. `cos_task` and `cos_fact` are the overlaps of the task
+    vector with a_k, and in absolute value with b_k, on prompts of eight examples; `question_error` is the error on
+    questions.
+    """
+    cells = [[_cell(setting, noise, training, device) for training in setting.training] for noise in setting.noise]
+    columns = {name: xr.concat([xr.concat([cell[name] for cell in row], "training") for row in cells], "noise")
+               for name in cells[0][0]}
+    return xr.Dataset({name: column.transpose("noise", "training", "seed", ...) for name, column in columns.items()},
+                      coordinates(setting))
+
+
+run = sweeps(measure, chunk={"noise": 1})
 
 
 def problem(
     setting: Setting, noise: float, training: str, device: str = "cpu", model=None, **change
 ) -> RecallPretraining:
     """Pretraining of all seeds at one noise level, on questions or on in-context prompts."""
-    settings.among("training", (training,), TRAININGS)
+    among("training", (training,), TRAININGS)
     layer = TaskVectorAttention(setting.d, setting.start, seed=setting.seed) if model is None else model
     given = {"decay": setting.decay, "device": device, "examples": setting.shown if training == "examples" else None}
     return RecallPretraining(layer.to(devices.device(device)), setting.data(noise), setting.seed, setting.batch,
@@ -116,27 +143,13 @@ def error(logits: Tensor, prompts: RecallPrompts) -> Tensor:
 def race(setting: Setting, device: str = "cpu", **change) -> xr.Dataset:
     """The order parameters while training, at the first noise level and training; dimensions (step, seed)."""
     task = problem(setting, setting.noise[0], setting.training[0], device, **change)
-    return followed(task, setting).history.assign_coords(seed=coordinates(setting)["seed"])
+    return followed(task, setting).history.assign_coords(setting.coordinates("seed"))
 
 
 def _table(setting: Setting, noise: float, outputs) -> np.ndarray:
     """Errors (seed, signs, examples) of a function of prompts."""
     rows = [error(outputs(prompts), prompts) for prompts in tests(setting, noise).values()]
     return torch.stack(rows, -1).detach().cpu().numpy().reshape(-1, len(SIGNS), len(setting.examples))
-
-
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Train every cell; errors over (noise, training, seed, signs, examples), the rest over (noise, training, seed).
-
-    The order parameters have the dimension ``step`` beside. `cos_task` and `cos_fact` are the overlaps of the task
-    vector with a_k, and in absolute value with b_k, on prompts of eight examples; `question_error` is the error on
-    questions.
-    """
-    cells = [[_cell(setting, noise, training, device) for training in setting.training] for noise in setting.noise]
-    columns = {name: xr.concat([xr.concat([cell[name] for cell in row], "training") for row in cells], "noise")
-               for name in cells[0][0]}
-    return xr.Dataset({name: column.transpose("noise", "training", "seed", ...) for name, column in columns.items()},
-                      coordinates(setting))
 
 
 def _cell(setting: Setting, noise: float, training: str, device: str) -> dict[str, xr.DataArray]:
@@ -227,29 +240,19 @@ def _uniform(setting: Setting) -> TaskVectorAttention:
 
 def rivals(setting: Setting, device: str = "cpu", names: tuple[str, ...] = tuple(MODELS)) -> xr.Dataset:
     """Errors on in-context prompts; dimensions (noise, model, seed, signs, examples)."""
-    settings.among("names", names, MODELS)
+    among("names", names, MODELS)
     values = np.stack([[_table(setting, noise, MODELS[name](setting, noise, device)) for name in names]
                        for noise in setting.noise])
-    axes = {name: axis for name, axis in coordinates(setting).items() if name != "training"}
+    axes = coordinates(setting, "noise", "seed", "examples")
     axes["model"] = ("model", list(names), {"long_name": "model", "units": "1"})
     about = {"long_name": "test error", "units": "fraction"}
     return xr.Dataset({"error": (("noise", "model", "seed", "signs", "examples"), values, about)}, axes)
 
 
-def coordinates(setting: Setting) -> dict[str, tuple]:
-    """The axes with their names and units."""
-    values = {name: SIGNS if name == "signs" else getattr(setting, name) for name in LABELS}
-    return {name: (name, list(values[name]), {"long_name": text, "units": "1"}) for name, text in LABELS.items()}
-
-
-def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
-    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
-    devices.device(device)
-    settings.among("training", setting.training, TRAININGS)
-    for noise in setting.noise:
-        setting.data(noise)
-    cell_bytes = 4 * setting.d * (setting.batch * 2 * setting.shown * 6 + 4 * setting.points * max(setting.examples))
-    return sweep(measure, setting, device=device, split=("noise", "training"), cell_bytes=cell_bytes, **how)
+def coordinates(setting: Setting, *names: str) -> dict[str, tuple]:
+    """The axes, or some of them, and the signs of the examples."""
+    signs = ("signs", list(SIGNS), {"long_name": "signs of the examples", "units": "1"})
+    return setting.coordinates(*names) | {"signs": signs}
 
 
 def stored(dataset: xr.Dataset) -> xr.Dataset:

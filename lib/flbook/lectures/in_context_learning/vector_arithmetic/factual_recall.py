@@ -2,13 +2,14 @@
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from flbook import rng
+from flbook.domains import Checked, Count, NonNegative, Range
 
 
 class RecallPrompts(NamedTuple):
@@ -21,7 +22,7 @@ class RecallPrompts(NamedTuple):
 
 
 @dataclass(frozen=True)
-class FactualRecall:
+class FactualRecall(Checked):
     r"""K tasks with directions :math:`a_k`, each with a pair of facts :math:`\pm b_k`; all orthonormal.
 
     .. math:: x_q = \alpha a_k + s\,b_k + \alpha a_j + s' b_j + \xi, \qquad \text{answer } a_k + s\,b_k
@@ -38,24 +39,17 @@ class FactualRecall:
     Source: after Bu et al. (2025), simplified; the paper's dictionary and lengths are larger.
     """
 
-    concepts: int = 6  # K
-    common: int = 12  # common tokens
-    d: int = 32
-    share: float = 0.1  # alpha, how much of its task a word shows
-    noise: float = 0.05  # sigma_xi
-    length: int = 8  # tokens of a question before the query, the task's direction included
+    concepts: Annotated[int, Range(2)] = 6  # K; a query belongs to two
+    common: Count = 12  # common tokens
+    d: Count = 32
+    share: NonNegative = 0.1  # alpha, how much of its task a word shows
+    noise: NonNegative = 0.05  # sigma_xi
+    length: Count = 8  # tokens of a question before the query, the task's direction included
 
     def __post_init__(self):
-        if self.concepts < 2:
-            raise ValueError(f"concepts must be 2 or more, since a query belongs to two; got {self.concepts}")
-        if self.common < 1 or self.d < 2 * self.concepts + self.common:
-            raise ValueError(f"d must hold two directions a concept and the common tokens, which number 1 or more; got "
-                             f"d = {self.d}, concepts = {self.concepts} and common = {self.common}")
-        if self.length < 1:
-            raise ValueError(f"length must be at least 1, the tokens of a question; got {self.length}")
-        for name in ("share", "noise"):
-            if not (getattr(self, name) >= 0 and math.isfinite(getattr(self, name))):
-                raise ValueError(f"{name} must be 0 or more and finite; got {getattr(self, name)}")
+        super().__post_init__()
+        if self.d < (needed := 2 * self.concepts + self.common):
+            raise ValueError(f"d must be at least {needed}, two directions a concept and common tokens; got {self.d}")
 
     @property
     def tasks(self) -> Float[Tensor, "K d"]:

@@ -82,8 +82,8 @@ class LinearRecall(nn.Module):
         self, tokens: Float[Tensor, "*#E b L d"], query: Float[Tensor, "*#E b d"], answers: Float[Tensor, "A d"]
     ) -> Float[Tensor, "*E b A"]:
         """Logits of the answers, whose vectors it does not look at."""
-        seen = torch.stack([query, tokens.mean(-2)], -2)
-        return torch.einsum("...bci,...cai->...ba", seen, self.w)
+        summary = torch.stack([query, tokens.mean(-2)], -2)
+        return torch.einsum("...bci,...cai->...ba", summary, self.w)
 
 
 def read_out(h: Float[Tensor, "*E b d"], answers: Float[Tensor, "A d"], sharpness: float = 4.0) -> Tensor:

@@ -10,56 +10,61 @@ presets `book` and `paper` are what one core trains in seconds and in ten minute
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
 import torch
 import xarray as xr
 from torch import Tensor, nn
 
-from flbook import devices
 from flbook.data.prompts import LinearPrompts
+from flbook.domains import Count, Fraction, Natural, NonNegative, Positive
 from flbook.estimators.in_context import Averaging, GradientStep, LeastSquares, NearestNeighbours, Ridge
 from flbook.lectures.in_context_learning.what_is_icl import adaptation
-from flbook.lectures.in_context_learning.what_is_icl.shifted_prompts import SHIFTS, ShiftedPrompts
+from flbook.lectures.in_context_learning.what_is_icl.shifted_prompts import SHIFTS, Shift, ShiftedPrompts
 from flbook.models.transformer import PromptTransformer
-from flbook.runs import checkpoints, results
-from flbook.runs.settings import among
-from flbook.runs.sweep import sweep, training_file
+from flbook.runs import Grid, axis, checkpoints, results, sweeps
+from flbook.runs.sweep import training_file
 from flbook.shapes import Context
 from flbook.training.pretrain import Recipe, pretrain
 
 VERSION = 1
 
-MODELS = ("transformer", "frozen", "least squares", "ridge", "one gradient step", "averaging", "3 neighbours")
+Model = Literal["transformer", "frozen", "least squares", "ridge", "one gradient step", "averaging", "3 neighbours"]
 BINS = 100  # of the loss over training steps
 LONG = 10**6  # steps times layers times width from which training keeps checkpoints
 READ_OUT_STEPS = 300  # of training for the frozen network, whose read-out alone learns
 
 
 @dataclass(frozen=True)
-class Setting:
+class Setting(Grid):
     """Everything the experiment depends on; tuples are the axes of the sweep."""
 
-    model: tuple[str, ...] = MODELS
-    law: tuple[str, ...] = tuple(SHIFTS)  # of the prompts at the test; training always sees the first
-    k: tuple[int, ...] = tuple(range(1, 9))  # examples before the query at the test
-    seed: tuple[int, ...] = tuple(range(12))  # of groups of test prompts
-    points: int = 100  # prompts of a group
-    d: int = 3  # dimension
-    n: int = 8  # examples of a training prompt
-    width: int = 32
-    layers: int = 3
-    heads: int = 2
-    sigma_0: float = 0.1  # initial weights; GPT-2's 0.02 waits longer at the start
-    steps: int = 1500
-    batch: int = 64
-    lr: float = 4e-3
-    warmup: int = 100
-    decay: str = "cosine"
-    beta_2: float = 0.98
-    precision: str = "float32"
-    start: int = 0  # seed of the initial weights and the training prompts
+    model: tuple[Model, ...] = axis(get_args(Model), "model")
+    law: tuple[Shift, ...] = axis(SHIFTS, "law of the prompts")  # at the test; training always sees the first
+    k: tuple[Count, ...] = axis(range(1, 9), "examples in the prompt k")  # before the query at the test
+    seed: tuple[Natural, ...] = axis(range(12), "seed")  # of groups of test prompts
+    points: Count = 100  # prompts of a group
+    d: Count = 3  # dimension
+    n: Count = 8  # examples of a training prompt
+    width: Count = 32
+    layers: Count = 3
+    heads: Count = 2
+    sigma_0: NonNegative = 0.1  # initial weights; GPT-2's 0.02 waits longer at the start
+    steps: Count = 1500
+    batch: Count = 64
+    lr: Positive = 4e-3
+    warmup: Natural = 100
+    decay: Literal["cosine", "linear", "constant"] = "cosine"
+    beta_2: Fraction = 0.98
+    precision: Literal["float32", "bfloat16"] = "float32"
+    start: Natural = 0  # seed of the initial weights and the training prompts
+
+    @classmethod
+    def tiny(cls) -> "Setting":
+        """Every model and law, after twenty steps of one narrow layer."""
+        return cls(seed=(0, 1), points=20, k=(1, 2, 6), width=8, layers=1, heads=2, steps=20, batch=8)
 
     @classmethod
     def book(cls) -> "Setting":
@@ -77,9 +82,31 @@ class Setting:
         return cls(d=20, n=40, k=(1, 5, 10, 15, 20, 25, 30, 35, 40), width=256, layers=12, heads=8, sigma_0=0.02,
                    steps=500_000, lr=1e-4, decay="constant", beta_2=0.999, precision="bfloat16")
 
-    def thinned(self, **fields) -> "Setting":
-        """The same setting with some fields changed."""
-        return replace(self, **fields)
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Train the networks and test everything; the trained weights are among the variables.
+
+    Training that takes minutes or more keeps a checkpoint in the cache, and resumes from it after a kill.
+    """
+    long = setting.steps * setting.layers * setting.width > LONG
+    network, history = train(setting, device, training_file(device, about(setting)) if long else None)
+    networks = {"transformer": network}
+    if "frozen" in setting.model:
+        networks["frozen"] = frozen(setting, device)
+    ends = np.linspace(0, setting.steps, min(BINS, setting.steps) + 1).astype(int)
+    means = np.array([history.loss.values[a:b].mean() for a, b in zip(ends[:-1], ends[1:], strict=True)])
+    weights = nn.utils.parameters_to_vector(network.parameters()).detach().cpu().numpy()
+    return xr.Dataset(
+        {
+            "error": errors(setting, networks, device),
+            "loss": ("step", means, {"long_name": "mean squared error over all positions", "units": "units of y²"}),
+            "weights": ("weight", weights, {"long_name": "weights of the transformer", "units": "1"}),
+        },
+        {"step": ("step", ends[1:], {"long_name": "training step", "units": "1"})},
+    )
+
+
+run = sweeps(measure)
 
 
 def recipe(setting: Setting) -> Recipe:
@@ -140,7 +167,7 @@ def errors(setting: Setting, networks: dict[str, nn.Module], device: str = "cpu"
             for place, name in enumerate(setting.model):
                 error = (rules[name](prompts.context, prompts.query) - prompts.target).square().mean((-2, -1))
                 found[place, row, :, column] = (error / data.variance).cpu().numpy()
-    return xr.DataArray(found, coordinates(setting), ("model", "law", "seed", "k"),
+    return xr.DataArray(found, setting.coordinates(), ("model", "law", "seed", "k"),
                         attrs={"long_name": "squared error / variance of the answer", "units": "1"})
 
 
@@ -162,7 +189,7 @@ def mechanism(setting: Setting, networks: dict[str, nn.Module], device: str = "c
     dims = ("model", "seed", "k")
     return xr.Dataset({"cosine": (dims, cosine, {"long_name": "cosine to least squares", "units": "1"}),
                        "linear": (dims, linear, {"long_name": "share of a straight line", "units": "1"})},
-                      {name: value for name, value in coordinates(setting).items() if name in dims})
+                      setting.coordinates(*dims))
 
 
 def fine_tuned(setting: Setting, network: nn.Module, k: int, steps: int = 200, points: int = 10) -> xr.DataArray:
@@ -178,36 +205,6 @@ def fine_tuned(setting: Setting, network: nn.Module, k: int, steps: int = 200, p
     error = (predict(Context(query[..., :0, :], query[..., :0, 0]), query).reshape(target.shape) - target).square()
     return xr.DataArray(error.mean((-2, -1)).numpy() / setting.d, {"seed": list(setting.seed)}, ("seed",),
                         attrs={"long_name": "squared error / variance of the answer", "units": "1"})
-
-
-def coordinates(setting: Setting) -> dict[str, tuple]:
-    """The axes with their names."""
-    names = {"model": "model", "law": "law of the prompts", "seed": "seed", "k": "examples in the prompt k"}
-    return {name: (name, list(getattr(setting, name)), {"long_name": text, "units": "1"})
-            for name, text in names.items()}
-
-
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Train the networks and test everything; the trained weights are among the variables.
-
-    Training that takes minutes or more keeps a checkpoint in the cache, and resumes from it after a kill.
-    """
-    long = setting.steps * setting.layers * setting.width > LONG
-    network, history = train(setting, device, training_file(device, about(setting)) if long else None)
-    networks = {"transformer": network}
-    if "frozen" in setting.model:
-        networks["frozen"] = frozen(setting, device)
-    ends = np.linspace(0, setting.steps, min(BINS, setting.steps) + 1).astype(int)
-    means = np.array([history.loss.values[a:b].mean() for a, b in zip(ends[:-1], ends[1:], strict=True)])
-    weights = nn.utils.parameters_to_vector(network.parameters()).detach().cpu().numpy()
-    return xr.Dataset(
-        {
-            "error": errors(setting, networks, device),
-            "loss": ("step", means, {"long_name": "mean squared error over all positions", "units": "units of y²"}),
-            "weights": ("weight", weights, {"long_name": "weights of the transformer", "units": "1"}),
-        },
-        {"step": ("step", ends[1:], {"long_name": "training step", "units": "1"})},
-    )
 
 
 def restored(setting: Setting, weights: xr.DataArray | np.ndarray) -> PromptTransformer:
@@ -241,11 +238,3 @@ def stored(dataset: xr.Dataset) -> xr.Dataset:
     checkpoints.save(results.path("what_is_icl", ".safetensors"), weights, about(setting), torch.float16)
     kept = dataset.drop_vars("weights")
     return kept.assign(error=kept.error.astype("float32", keep_attrs=True))
-
-
-def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
-    """The sweep, cached; `how` goes to `flbook.runs.sweep.sweep`."""
-    devices.device(device)
-    among("model", setting.model, MODELS)
-    among("law", setting.law, tuple(SHIFTS))
-    return sweep(measure, setting, device=device, **how)

@@ -22,10 +22,10 @@ def implied_weights(
     """
     query = rng.normal((probes, context.x.shape[-1]), seed, "probes").to(context.x)
     query = query.expand(*context.x.shape[:-2], *query.shape)
-    said = predict(context, query)
-    weights = torch.linalg.lstsq(query, said[..., None]).solution[..., 0]
-    left = said - torch.einsum("...qd,...d->...q", query, weights)
-    return weights, 1 - left.square().sum(-1) / said.square().sum(-1)
+    answers = predict(context, query)
+    weights = torch.linalg.lstsq(query, answers[..., None]).solution[..., 0]
+    residual = answers - torch.einsum("...qd,...d->...q", query, weights)
+    return weights, 1 - residual.square().sum(-1) / answers.square().sum(-1)
 
 
 def fine_tune(copies: nn.Module, network: nn.Module, context: Context, recipe: Recipe) -> nn.Module:

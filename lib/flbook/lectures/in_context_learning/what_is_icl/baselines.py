@@ -43,11 +43,3 @@ def one_step(k, d: int) -> np.ndarray:
     Source: derived in the lecture.
     """
     return np.asarray(isotropic_risk(k, d) / d)
-
-
-def few_neighbours(k) -> np.ndarray:
-    r"""The mean of all k labels: :math:`R/d = 1 + 1/k`. Nearest neighbours is this rule until it has to choose.
-
-    Source: derived in the lecture.
-    """
-    return np.asarray(1 + 1 / np.asarray(k, dtype=float))

@@ -3,52 +3,15 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from flbook import rng
 from flbook.data.prompts import LinearPrompts, Prompts
+from flbook.domains import Checked, Count
 from flbook.shapes import Context
-
-
-@dataclass(frozen=True)
-class ShiftedPrompts:
-    r"""Noiseless linear regression in a prompt, with one change that `shift` names; ``SHIFTS`` lists them.
-
-    Every change keeps :math:`E\langle\beta, x_q\rangle^2`, the variance of the answer, computable: `variance`.
-
-    Raises ValueError if the shift is unknown, or asks for a query orthogonal to d examples or more.
-    Source: Garg et al. (2022), Section 4.
-    """
-
-    n: int = 10
-    d: int = 5
-    shift: str = "as in training"
-
-    def __post_init__(self):
-        if self.shift not in SHIFTS:
-            raise ValueError(f"shift must be among {', '.join(SHIFTS)}; got {self.shift!r}")
-        if self.shift == "orthogonal query" and self.n >= self.d:
-            raise ValueError(f"n must be below d for a query orthogonal to all examples; got n={self.n}, d={self.d}")
-
-    @property
-    def variance(self) -> float:
-        """Mean square of the answer."""
-        return self.d * {"inputs × 3": 9.0, "inputs × ⅓": 1 / 9, "labels × 3": 9.0}.get(self.shift, 1.0)
-
-    def draw(self, batch: int, seed: int | tuple[int, ...], step: int = 0, device="cpu",
-             dtype: torch.dtype = torch.float64) -> Prompts:
-        """One batch, a pure function of (seed, step); the task is that of the labels, scaled as they are."""
-        plain = LinearPrompts(self.n, self.d).draw(batch, seed, step, device, dtype)
-
-        def extra(*shape: int) -> Tensor:
-            return rng.normal((batch, *shape), seed, f"shift, step {step}", device, dtype)
-
-        x, query, task, noise = SHIFTS[self.shift](plain.context.x, plain.query, plain.task, extra)
-        y = torch.einsum("...nd,...d->...n", x, task) + noise
-        target = torch.einsum("...qd,...d->...q", query, task)
-        return Prompts(Context(x, y), query, target, task, target)
 
 
 def _scaled(inputs: float, labels: float = 1.0) -> Callable:
@@ -76,8 +39,8 @@ def _one_orthant(x, query, task, extra):
 def _orthogonal(x, query, task, extra):
     """The query turned away from all examples, its length kept."""
     basis = torch.linalg.qr(x.mT).Q
-    left = query - torch.einsum("...dk,...ck,...qc->...qd", basis, basis, query)
-    return x, left * query.norm(dim=-1, keepdim=True) / left.norm(dim=-1, keepdim=True), task, 0.0
+    rest = query - torch.einsum("...dk,...ck,...qc->...qd", basis, basis, query)
+    return x, rest * query.norm(dim=-1, keepdim=True) / rest.norm(dim=-1, keepdim=True), task, 0.0
 
 
 def _seen(x, query, task, extra):
@@ -98,3 +61,42 @@ SHIFTS: dict[str, Callable] = {
     "query seen before": _seen,
     "noisy labels": lambda x, query, task, extra: (x, query, task, extra(x.shape[-2])),
 }
+Shift = Literal[tuple(SHIFTS)]
+
+
+@dataclass(frozen=True)
+class ShiftedPrompts(Checked):
+    r"""Noiseless linear regression in a prompt, with one change that `shift` names; ``SHIFTS`` lists them.
+
+    Every change keeps :math:`E\langle\beta, x_q\rangle^2`, the variance of the answer, computable: `variance`.
+
+    Raises ValueError if the shift is unknown, or asks for a query orthogonal to d examples or more.
+    Source: Garg et al. (2022), Section 4.
+    """
+
+    n: Count = 10
+    d: Count = 5
+    shift: Shift = "as in training"
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.shift == "orthogonal query" and self.n >= self.d:
+            raise ValueError(f"n must be below d for a query orthogonal to all examples; got n={self.n}, d={self.d}")
+
+    @property
+    def variance(self) -> float:
+        """Mean square of the answer."""
+        return self.d * {"inputs × 3": 9.0, "inputs × ⅓": 1 / 9, "labels × 3": 9.0}.get(self.shift, 1.0)
+
+    def draw(self, batch: int, seed: int | tuple[int, ...], step: int = 0, device="cpu",
+             dtype: torch.dtype = torch.float64) -> Prompts:
+        """One batch, a pure function of (seed, step); the task is that of the labels, scaled as they are."""
+        plain = LinearPrompts(self.n, self.d).draw(batch, seed, step, device, dtype)
+
+        def extra(*shape: int) -> Tensor:
+            return rng.normal((batch, *shape), seed, f"shift, step {step}", device, dtype)
+
+        x, query, task, noise = SHIFTS[self.shift](plain.context.x, plain.query, plain.task, extra)
+        y = torch.einsum("...nd,...d->...n", x, task) + noise
+        target = torch.einsum("...qd,...d->...q", query, task)
+        return Prompts(Context(x, y), query, target, task, target)
