@@ -178,7 +178,7 @@ def checked_arguments(function: Callable) -> Callable:
     def checked(*args: Any, **kwargs: Any) -> Any:
         for name, value in signature.bind(*args, **kwargs).arguments.items():
             hint = signature.parameters[name].annotation
-            if not admits(hint, value):
+            if not admits(hint, tuple(value) if isinstance(value, range) else value):
                 raise ValueError(f"{name} must be {describe(hint)}; got {_shown(value)}")
         return function(*args, **kwargs)
 

@@ -1,5 +1,6 @@
 """One attention layer over word-label pairs, and a two-layer head that reads the attended label."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -7,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from flbook import rng
+from flbook.domains import Count, NonNegative, Seeds, checked_arguments
 from flbook.shapes import Context, signs
 
 
@@ -16,29 +18,48 @@ class ConceptAttention(nn.Module):
     .. math:: f(H) = r^\top \mathrm{ReLU}\Big(W_O \sum_\ell p_\ell\,y_\ell\Big), \qquad
               p = \mathrm{softmax}_\ell\big(x_\ell^\top W_K^\top W_Q\,x_q\big), \qquad r_i = \pm\tfrac1m
 
-    Parameters: ``q`` and ``k`` of shape ``(*E, d, d)``, started at ``start`` times the identity plus entries
-    :math:`N(0, \mathrm{spread}^2/d)`; ``o`` of shape ``(*E, m, d)``, entries :math:`N(0, \mathrm{head}^2)`. With
-    ``mirrored=True`` the second half of the neurons reads labels reflected in the directions d_k of the first half, so
-    that the output changes its sign with the labels' contrast, exactly.
+    What is trained: ``q`` and ``k`` of shape ``(*E, d, d)``, ``o`` of shape ``(*E, m, d)``.
+
+    Parameters
+    ----------
+    d, m
+        Coordinates of a word or label; neurons of the head, an even number.
+    start, spread
+        Queries and keys start at ``start`` times the identity plus entries :math:`N(0, \mathrm{spread}^2/d)`.
+    head
+        Standard deviation of the head's entries at the start.
+    mirrored
+        The number of concepts K, whose d_k are the axes K to 2K - 1: the second half of the neurons then reads labels
+        reflected in the directions d_k of the first half, so that the output changes its sign with the labels'
+        contrast, exactly. None leaves the head random.
+    seed
+        One seed is one network; a tuple of seeds is an ensemble with one leading axis.
+    dtype
+        Of the parameters.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain, or m is odd.
 
     Source: Bu et al. (2024), equation for f as on the tutorial's slide.
     """
 
+    @checked_arguments
     def __init__(
         self,
-        d: int,
-        m: int = 64,
+        d: Count,
+        m: Count = 64,
         start: float = 0.3,
-        spread: float = 0.0,
-        head: float = 0.1,
-        seed: int | tuple[int, ...] = 0,
-        mirrored: int | None = None,
+        spread: NonNegative = 0.0,
+        head: NonNegative = 0.1,
+        seed: Seeds = 0,
+        mirrored: Count | None = None,
         dtype: torch.dtype = torch.float32,
     ):
-        """`mirrored` is the number of concepts K, whose d_k are the axes K to 2K - 1; None leaves the head random."""
         super().__init__()
-        if m < 2 or m % 2:
-            raise ValueError(f"m must be even and at least 2, half of the neurons of either sign; got {m}")
+        if m % 2:
+            raise ValueError(f"m must be even, half of the neurons of either sign; got {m}")
         keys, queries = (start * torch.eye(d, dtype=torch.float64) + spread / d**0.5 * rng.normal((d, d), seed, role)
                          for role in ("keys", "queries"))
         output = head * rng.normal((m, d), seed, "head")
@@ -82,14 +103,15 @@ class PromptAverages(nn.Module):
     Parameter: ``w`` of shape ``(*E, 3, d)``, started at 0.
     """
 
-    def __init__(self, d: int, members: tuple[int, ...] = (), dtype: torch.dtype = torch.float32):
+    @checked_arguments
+    def __init__(self, d: Count, members: Sequence[int] = (), dtype: torch.dtype = torch.float32):
         super().__init__()
         self.w = nn.Parameter(torch.zeros(*members, 3, d, dtype=dtype))
 
     def forward(self, context: Context, query: Float[Tensor, "*#E b 1 d"]) -> Float[Tensor, "*E b 1"]:
         """The output for each prompt."""
-        seen = torch.stack([query[..., 0, :], context.x.mean(-2), context.y.mean(-2)], -2)
-        return torch.einsum("...bci,...ci->...b", seen, self.w)[..., None]
+        inputs = torch.stack([query[..., 0, :], context.x.mean(-2), context.y.mean(-2)], -2)
+        return torch.einsum("...bci,...ci->...b", inputs, self.w)[..., None]
 
 
 @dataclass(frozen=True)
@@ -107,9 +129,9 @@ class SimilarWords:
 
     def __call__(self, context: Context, query: Float[Tensor, "*#E b 1 d"]) -> Float[Tensor, "*E b 1"]:
         """The output for each prompt."""
-        said = torch.einsum("...bni,i->...bn", context.y, self.code.to(query))
+        answers = torch.einsum("...bni,i->...bn", context.y, self.code.to(query))
         if self.scale is None:
             nearest = (context.x - query).square().sum(-1).argmin(-1, keepdim=True)
-            return said.gather(-1, nearest)
+            return answers.gather(-1, nearest)
         scores = self.scale * torch.einsum("...bni,...bi->...bn", context.x, query[..., 0, :])
-        return (scores.softmax(-1) * said).sum(-1, keepdim=True)
+        return (scores.softmax(-1) * answers).sum(-1, keepdim=True)

@@ -96,7 +96,7 @@ def stage_one(setting: Setting, d: int, r: int, seed: int, device="cpu") -> ReLU
     if setting.t_1:
         start = ReLULayer(start.w.to(device), start.b.to(device))
         stream = examples(data(setting, d, r, setting.n_1), prompts_of_stage_one(setting, d), seed, 0, device)
-        pull = pretraining.first_pull(start, stream)
+        pull = pretraining.first_gradient(start, stream)
     else:
         pull = torch.from_numpy(theory.quadratic_pull(start.w.numpy(), r))
     return start.pointed(pull).biased(setting.spread, seed)
@@ -112,7 +112,7 @@ def progress(setting: Setting, batches: int = 16, device: str = "cpu") -> xr.Dat
         start = ReLULayer.draw(setting.m, d, seed, dtype=torch.float32)
         start = ReLULayer(start.w.to(where), start.b.to(where))
         prompts = data(setting, d, r, setting.n_1)
-        parts = [pretraining.first_pull(start, examples(prompts, size, seed, k * -(-size // BATCH), where))
+        parts = [pretraining.first_gradient(start, examples(prompts, size, seed, k * -(-size // BATCH), where))
                  for k in range(batches)]
         pulls = torch.stack(parts).cumsum(0)
         columns.append([start.pointed(pull).alignment(r).item() for pull in pulls])

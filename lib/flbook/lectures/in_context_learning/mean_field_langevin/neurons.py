@@ -7,6 +7,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from flbook.domains import Checked, Positive
+
 Unit = Callable[[Tensor, Tensor], Tensor]
 
 
@@ -21,7 +23,7 @@ def tanh_unit(theta: Float[Tensor, "*#E N d"], x: Float[Tensor, "*#E n d"]) -> F
 
 
 @dataclass(frozen=True)
-class BoundedUnit:
+class BoundedUnit(Checked):
     r"""A neuron with a bias and a bounded weight in the output.
 
     .. math:: h(\theta, x) = R \tanh(a) \tanh(\langle w, x\rangle + b), \qquad \theta = (w, b, a) \in \mathbb{R}^{d+2}
@@ -29,7 +31,7 @@ class BoundedUnit:
     After Suzuki, Wu, Oko and Nitanda (2023), with tanh in every place.
     """
 
-    reach: float = 20.0  # R: the largest output of the network
+    reach: Positive = 20.0  # R: the largest output of the network
 
     def __call__(self, theta: Float[Tensor, "*#E N p"], x: Float[Tensor, "*#E n d"]) -> Float[Tensor, "*E N n"]:
         """What each neuron answers to each sample."""
@@ -42,12 +44,28 @@ class Neurons(nn.Module):
 
     The parameter ``theta`` has shape ``(*E, N, p)``. In the neurons a network is as nonlinear as h is; in their
     distribution it is linear.
+
+    Parameters
+    ----------
+    unit
+        The neuron h(theta, x), of shape ``(*E, N, n)``.
+    theta
+        Where the N neurons start, shape ``(*E, N, p)``.
+
+    Raises
+    ------
+    ValueError
+        If there is no neuron.
+
+    Examples
+    --------
+    >>> Neurons(linear_unit, torch.tensor([[1.0], [3.0]]))(torch.ones(1, 1)).tolist()
+    [2.0]
     """
 
     sample_axes = 1
 
     def __init__(self, unit: Unit, theta: Float[Tensor, "*E N p"]):
-        """unit: the neuron h(theta, x), of shape ``(*E, N, n)``; theta: where the N neurons start."""
         super().__init__()
         if theta.ndim < 2 or theta.shape[-2] < 1:
             raise ValueError(f"theta must hold at least one neuron, shape (*E, N, p); got {tuple(theta.shape)}")
