@@ -10,12 +10,13 @@ from scipy import stats
 from flbook import measures, rivals
 from flbook.data import SignalNoise
 from flbook.dynamics import Gram, GramTraining, draw_gram
+from flbook.dynamics.weights import WeightTraining
 from flbook.measures import even_normal
 from flbook.models import TwoLayerCNN, identity, relu, relu_power
 from flbook.shapes import Quantity, signs
 from flbook.training.fit import fit
 from flbook.training.network import Training
-from flbook.training.optimizers import GradientDescent
+from flbook.training.optimizers import Adam, GradientDescent, SignDescent, WeightDecay
 
 SEEDS, M, D = (0, 1, 2, 3), 3, 40
 
@@ -206,3 +207,49 @@ def test_error_on_given_data_counts_ties_and_true_labels():
         cnn.w[0, :, 0] = 1.0  # sees the signal of +1 only
     problem = Training(cnn, sample.x[:, :1], sample.observed)
     assert measures.test_error_on(problem, problem.start(), sample.x[:, :1], sample.y).item() == 0.5
+
+
+def in_weights(n=10, d=50, seeds=tuple(range(8)), **model):
+    """A problem in weights, and fresh data."""
+    data = SignalNoise(n=n, d=d, mu_norm=1.5, orthogonal=True)
+    cnn = TwoLayerCNN(d, M, 1e-3, seed=seeds, dtype=torch.float64, **model)
+    return WeightTraining(data, data.draw(seeds), cnn), data.draw_test(8000, seeds)
+
+
+def test_the_first_sign_step_leaves_the_span_by_the_share_of_a_random_direction():
+    # sign(g) lies along g with the share 2/pi; the rest is spread over all directions, n/d of it in the span
+    n, d = 20, 400
+    problem, _ = in_weights(n, d, tuple(range(20)))
+    share = problem.outside_span(fit(problem, SignDescent(0.01), 1).params)
+    expected = (1 - 2 / math.pi) * (1 - n / d)
+    assert share.mean().item() == pytest.approx(expected, abs=0.01)
+    assert float(problem.outside_span(fit(problem, GradientDescent(0.1), 5).params).max()) < 1e-12
+
+
+@pytest.mark.parametrize("lazy", [False, True], ids=["network", "lazy"])
+@pytest.mark.parametrize("rule", [SignDescent(2e-3), Adam(2e-3), WeightDecay(Adam(2e-3), 0.1)],
+                         ids=["sign", "adam", "adamw"])
+def test_every_measure_of_a_rule_that_leaves_the_span(rule, lazy):
+    problem, test = in_weights(bias=True)
+    problem = problem.lazy() if lazy else problem
+    params = fit(problem, rule, 40).params
+    assert (problem.outside_span(params) > 0.1).all()
+    exact, fresh = measures.test_error(problem, params, 4096), measures.test_error_on(problem, params, test.x, test.y)
+    assert ((fresh > 0.02) & (fresh < 0.48)).any(), "an error that says something"
+    spread = (fresh * (1 - fresh) * (1 / 8000 + 1 / 4096)).sqrt() + 1e-3
+    assert ((exact - fresh).abs() < 4 * spread).all(), (exact, fresh)
+    assert measures.signal_learning(problem, params).shape == (8, 2, M)
+    assert measures.noise_memorization(problem, params).shape == (8, 2, M, 10)
+    for measure in (measures.train_error, measures.test_loss):
+        assert measure(problem, params).isfinite().all()
+    assert all(quantity.of(params).shape == (8,) for quantity in measures.coefficients(problem))
+
+
+def test_what_decay_takes_from_the_start_is_neither_learned_nor_memorised():
+    # without a step of its own, decay shrinks w(0) and nothing else
+    problem, _ = in_weights()
+    params = problem.decaying(problem.start())
+    params = {name: 0.5 * p for name, p in params.items()}
+    for measure in (measures.signal_learning, measures.noise_memorization):
+        assert float(measure(problem, params).abs().max()) < 1e-15
+        assert float(measure(problem, {"w": params["w"]}).abs().max()) > 1e-4

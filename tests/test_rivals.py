@@ -132,7 +132,7 @@ def test_frozen_gradient_is_the_finite_difference_and_the_norm_is_euclidean():
     params = frozen.start()
     for labels in (None, -frozen.observed):
         way = {"a": torch.randn(params["a"].shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)}
-        up, down = (frozen.train_loss({"a": params["a"] + s * way["a"]}, labels) for s in (h, -h))
+        up, down = (frozen.train_loss({"a": params["a"] + s * way["a"]}, observed=labels) for s in (h, -h))
         slope = (frozen.gradient(params, observed=labels)["a"] * way["a"]).sum(-1)
         torch.testing.assert_close((up - down) / (2 * h), slope, rtol=1e-6, atol=1e-9)
     torch.testing.assert_close(frozen.norm(way), way["a"].norm(dim=-1))

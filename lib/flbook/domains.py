@@ -110,6 +110,8 @@ def admits(hint: Any, value: Any) -> bool:
         return isinstance(value, Integral) and not isinstance(value, bool)
     if hint is float:
         return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    if _is_tensor_type(hint):
+        return _is_tensor(value)
     return isinstance(value, str) if hint is str else True
 
 

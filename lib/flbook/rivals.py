@@ -47,14 +47,18 @@ class FrozenCNN(nn.Module):
 
     def __init__(self, cnn: TwoLayerCNN, x: Float[Tensor, "*E n 2 d"]):
         super().__init__()
-        self.w, self.activation = cnn.w.detach().flatten(-3, -2), cnn.activation
-        self.size = 1.0
+        self.activation = cnn.activation
+        self.register_buffer("w", cnn.w.detach().flatten(-3, -2), persistent=False)
+        self.register_buffer("b", None if cnn.b is None else cnn.b.detach().flatten(-2), persistent=False)
+        self.register_buffer("size", torch.ones_like(self.w[..., :1, :1]), persistent=False)
         self.size = self.features(x).square().mean((-2, -1), keepdim=True).sqrt()  # so that any sigma_0 gives one rule
         self.a = nn.Parameter(cnn.scale * signs(self.w.shape[-2], self.w).expand(self.w.shape[:-1]).clone())
 
     def features(self, x: Float[Tensor, "*#E n P d"]) -> Float[Tensor, "*E n k"]:
         """Responses of the filters, summed over patches."""
-        return self.activation(torch.einsum("...npd,...kd->...npk", x, self.w)).sum(-2) / self.size
+        z = torch.einsum("...npd,...kd->...npk", x, self.w)
+        z = z if self.b is None else z + self.b[..., None, None, :]
+        return self.activation(z).sum(-2) / self.size
 
     def forward(self, x: Float[Tensor, "*#E n P d"]) -> Float[Tensor, "*E n"]:
         """Outputs for n samples."""

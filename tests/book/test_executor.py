@@ -91,7 +91,7 @@ def bad_kernel(tmp_path, monkeypatch):
 @pytest.fixture
 def nbval_kernel():
     """The module that changes nbval's kernels."""
-    where = Path(__file__).parents[1] / "book" / "conftest.py"
+    where = Path(__file__).parents[2] / "book" / "conftest.py"
     spec = importlib.util.spec_from_file_location("book_conftest", where)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

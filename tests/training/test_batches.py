@@ -8,7 +8,8 @@ from flbook.dynamics import GramTraining
 from flbook.models import TwoLayerCNN, softplus
 from flbook.training.batches import Batches
 from flbook.training.fit import fit
-from flbook.training.network import Training
+from flbook.training.losses import squared
+from flbook.training.network import ScaledTraining, Training
 from flbook.training.optimizers import GradientDescent, SharpnessAware
 
 DATA = SignalNoise(n=7, d=12, mu_norm=1.0)
@@ -77,7 +78,37 @@ def test_the_loss_is_that_of_all_samples():
     assert (problem.train_loss(trained) < problem.train_loss(problem.start())).all()
 
 
-@pytest.mark.parametrize("size", [8, 0, 2.5, True])
-def test_bad_size(size):
-    with pytest.raises(ValueError, match=f"^size must lie between 1 and n = 7, samples of a batch; got {size}$"):
-        Batches(whole(), size)
+@pytest.mark.parametrize("change, sentence", [
+    (dict(size=8), "size must lie between 1 and n = 7, samples of a batch; got 8"),
+    (dict(size=0), "size must be a whole number of at least 1; got 0"),
+    (dict(size=2.5), "size must be a whole number of at least 1; got 2.5"),
+    (dict(size=True), "size must be a whole number of at least 1; got True"),
+    (dict(size=3, seed=-1), "seed must be a whole number of at least 0; got -1"),
+])
+def test_bad_input_is_one_sentence(change, sentence, without_type_checks):
+    with pytest.raises(ValueError, match=f"^{sentence}$"):
+        Batches(whole(), **change)
+
+
+@BOTH
+@pytest.mark.parametrize("rival", ["lazy", "frozen"])
+def test_a_rival_in_batches_takes_the_same_batches(kind, rival):
+    if kind is Training and rival == "frozen":
+        with pytest.raises(ValueError, match="^Training has no frozen rival$"):
+            Batches(whole(kind), 3).frozen()
+        return
+    batches = getattr(Batches(whole(kind), 3, seed=2), rival)()
+    alone = Batches(getattr(whole(kind), rival)(), 3, seed=2)
+    start = batches.start()
+    for name, grad in batches.at(1).gradient(start).items():
+        assert torch.equal(grad, alone.at(1).gradient(start)[name])
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_a_scaled_network_in_batches_starts_at_zero(lazy):
+    plain = ScaledTraining(whole().model, SAMPLE.x, SAMPLE.observed, squared, torch.tensor([1.0, 3.0]))
+    problem = plain.lazy() if lazy else plain
+    start, batches = problem.start(), Batches(problem, 1)
+    assert float(batches.at(2).predict(start).abs().max()) < 1e-12
+    each = torch.stack([batches.at(step).gradient(start)["w"] for step in range(7)])
+    torch.testing.assert_close(each.mean(0), problem.gradient(start)["w"])

@@ -1,5 +1,7 @@
 """`fit` records at the right steps with the right axes; `Training` knows its gradient, its norm and what it refuses."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -13,18 +15,19 @@ from flbook.training.fit import fit, log_steps
 from flbook.training.losses import hinge, logistic, squared
 from flbook.training.network import Training
 from flbook.training.optimizers import GradientDescent
+from flbook.training.problem import Problem
 
 
-class Counter:
+class Counter(Problem):
     """A problem whose parameter counts the steps taken by gradient descent of step size 1."""
 
     def __init__(self, *ensemble):
-        self.ensemble = ensemble
+        self.ensemble = torch.Size(ensemble)
 
     def start(self):
         return {"t": torch.zeros(*self.ensemble, 2)}
 
-    def gradient(self, params):
+    def gradient(self, params, **change: Any):
         return {"t": -torch.ones_like(params["t"])}
 
 
@@ -93,7 +96,7 @@ def test_it_is_refused_before_training():
 
 
 def test_negative_steps_are_one_sentence():
-    with pytest.raises(ValueError, match="steps must be 0 or more; got -1"):
+    with pytest.raises(ValueError, match="steps must be a whole number of at least 0; got -1"):
         fit(Counter(), GradientDescent(1.0), -1)
 
 
@@ -179,7 +182,7 @@ def test_gradient_at_other_labels():
     for name, grad in problem.gradient(start, observed=-problem.observed).items():
         torch.testing.assert_close(grad, flipped.gradient(start)[name])
         assert not torch.allclose(grad, problem.gradient(start)[name])
-    torch.testing.assert_close(problem.train_loss(start, -problem.observed), flipped.train_loss(start))
+    torch.testing.assert_close(problem.train_loss(start, observed=-problem.observed), flipped.train_loss(start))
 
 
 def test_predicts_on_fresh_patches():

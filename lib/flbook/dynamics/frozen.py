@@ -4,6 +4,7 @@ The features are known once and for all, so what is left is logistic regression 
 drawn from their exact law, as for the network.
 """
 
+import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -70,7 +71,13 @@ class FrozenGramTraining(OwnSamples):
 
     def batch(self, places: Tensor) -> "FrozenGramTraining":
         """The same with the loss of some samples only."""
-        return replace(self, problem=self.problem.batch(places))
+        part = copy.copy(self)  # with the features, which are known already
+        object.__setattr__(part, "problem", self.problem.batch(places))
+        return part
+
+    def to(self, *where: Any) -> "FrozenGramTraining":
+        """On another device or in another dtype."""
+        return replace(self, problem=self.problem.to(*where))
 
     def gradient_at(self, params: Params, observed: Tensor) -> Params:
         """Gradient in the output weights."""

@@ -83,7 +83,23 @@ class GramTraining(OwnSamples):
     Parameters are ``{"mu": (*E, k), "xi": (*E, k, n)}`` and, with a trained bias, ``"b": (*E, k)``. Any rule of
     `flbook.training.optimizers` that is linear in gradients runs on them, and the weights it would have produced are
     ``w(0) + params["mu"] mu + params["xi"] xi`` exactly. A rule that lets weights decay adds ``"start": (*E,)``, the
-    multiplier of w(0).
+    multiplier of w(0). Its fields are made by ``of`` from given data, or from a drawn Gram matrix.
+
+    Raises
+    ------
+    ValueError
+        If labels are not -1 or +1, or do not fit the Gram matrix in number.
+
+    Source: Cao et al. (2022), Definition 5.1.
+
+    Examples
+    --------
+    >>> from flbook import SignalNoise, TwoLayerCNN, fit, gradient_descent, measures
+    >>> data = SignalNoise(n=20, d=100)
+    >>> problem = GramTraining.of(data, data.draw(seed=0), TwoLayerCNN(d=100, m=5, sigma_0=0.01))
+    >>> params = fit(problem, gradient_descent(0.1), 50).params
+    >>> params["mu"].shape, params["xi"].shape, measures.noise_memorization(problem, params).shape
+    (torch.Size([10]), torch.Size([10, 20]), torch.Size([2, 5, 20]))
     """
 
     coefficients = True
@@ -183,6 +199,10 @@ class GramTraining(OwnSamples):
         noise = self.slope(z["noise"], "noise") * pull[..., None, :]
         grad = {"mu": self.a * (plus - minus), "xi": self.a[:, None] * noise}
         grad |= {"b": self.a * (plus + minus + noise.sum(-1))} if self.bias else {}
+        return self.with_start(grad, params)
+
+    def with_start(self, grad: Params, params: Params) -> Params:
+        """A gradient with the part that the multiplier of the initial weights has in it, where there is one: none."""
         return grad | ({"start": torch.zeros_like(params["start"])} if "start" in params else {})
 
     def norm(self, direction: Params) -> Float[Tensor, "*E"]:

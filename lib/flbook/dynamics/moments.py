@@ -246,9 +246,18 @@ class MomentTraining(OwnLaw):
         there.count = step
         return there
 
+    def to(self, device: Any) -> "MomentTraining":
+        """On another device; batches are drawn on the CPU."""
+        there = copy.copy(self)
+        there.covariance = self.covariance.to(device)
+        there.free, there.begin = ({name: part.to(device) for name, part in parts.items()}
+                                   for parts in (self.free, self.begin))
+        return there
+
     def slope(self, params: Params) -> Params:
         """Gradient of each member's risk on the step's batch, clipped."""
         drawn = draw_moments(self.prompts, self.batch, self.seed, self.count, self.dtype)
+        drawn = Drawn(*(part.to(self.covariance.device) for part in drawn))
         leaves = {name: part.detach().requires_grad_() for name, part in params.items()}
         loss = risk(leaves["p"], leaves["q"], drawn, self.covariance).sum()
         grads = torch.autograd.grad(loss, list(leaves.values()))

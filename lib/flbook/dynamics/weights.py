@@ -5,11 +5,13 @@ Whatever rule moved them, weights have one decomposition
 .. math:: w_k(t) - w_k(0) = c_k\,\mu + \sum_i c_{k,i}\,\xi_i + r_k, \qquad r_k \perp \mu, \xi_1, \dots, \xi_n ,
 
 since signal and noise patches are independent if d > n. Rules that are linear in gradients have r = 0, and then
-`GramTraining` is the same problem at a cost that does not depend on d; sign descent and Adam do not.
+`GramTraining` is the same problem at a cost that does not depend on d; sign descent and Adam do not. Where weights
+decay, the parameter ``start`` is what is left of w(0), and the decomposition is that of the rest.
 
 Source: Cao et al. (2022), Definition 5.1 (signal-noise decomposition).
 """
 
+import copy
 from typing import Any
 
 import torch
@@ -17,11 +19,12 @@ from jaxtyping import Float
 from torch import Tensor
 
 from flbook.data.signal_noise import Sample
+from flbook.models.activations import identity
 from flbook.models.cnn import TwoLayerCNN
-from flbook.rivals import FrozenCNN, LinearModel
+from flbook.rivals import FrozenCNN
 from flbook.shapes import signs
 from flbook.training.losses import logistic
-from flbook.training.network import Training
+from flbook.training.network import LazyTraining, Training
 from flbook.training.problem import Params
 
 
@@ -36,6 +39,20 @@ class WeightTraining(Training):
         The network before training; its parameters carry the ensemble axes.
     loss
         One of `flbook.training.losses`.
+
+    Raises
+    ------
+    ValueError
+        As `Training` does.
+
+    Examples
+    --------
+    >>> from flbook import SignalNoise, TwoLayerCNN, fit, gradient_descent, measures
+    >>> data = SignalNoise(n=20, d=100)
+    >>> problem = WeightTraining.of(data, data.draw(seed=0), TwoLayerCNN(d=100, m=5, sigma_0=0.01))
+    >>> params = fit(problem, gradient_descent(0.1), 50).params
+    >>> measures.signal_learning(problem, params).shape, bool(problem.outside_span(params) < 1e-6)
+    (torch.Size([2, 5]), True)
     """
 
     def __init__(self, data: Any, sample: Sample, cnn: TwoLayerCNN, loss: Any = logistic):
@@ -48,9 +65,27 @@ class WeightTraining(Training):
         """The same problem as ``GramTraining.of(data, sample, cnn)``."""
         return cls(data, sample, cnn)
 
+    def decaying(self, params: Params) -> Params:
+        """The same with the multiplier of the initial weights, which starts at 1: it tells what is left of w(0)."""
+        return params | {"start": torch.ones_like(params["w"][..., 0, 0, 0])}
+
+    def predict(self, params: Params, x: Tensor | None = None) -> Tensor:
+        """Outputs on the training samples, or on `x`."""
+        return super().predict(_weights(params), x)
+
+    def gradient(self, params: Params, *, x: Tensor | None = None, observed: Tensor | None = None) -> Params:
+        """Gradient of each member's loss; no gradient has a part of w(0)."""
+        grad = super().gradient(_weights(params), x=x, observed=observed)
+        return grad | ({"start": torch.zeros_like(params["start"])} if "start" in params else {})
+
+    def norm(self, direction: Params) -> Tensor:
+        """Euclidean length of a direction, shape ``*E``."""
+        return super().norm(_weights(direction))
+
     def moved(self, params: Params) -> Float[Tensor, "*E k d"]:
-        """How far each filter is from its start, the filters of +1 first."""
-        return (params["w"] - self.start()["w"]).flatten(-3, -2)
+        """How far each filter is from its start, or from what is left of it; the filters of +1 first."""
+        kept = params["start"][..., None, None, None] if "start" in params else 1
+        return (params["w"] - kept * self.start()["w"]).flatten(-3, -2)
 
     def coefficients_of(self, params: Params) -> tuple[Float[Tensor, "*E k"], Float[Tensor, "*E k n"]]:
         r"""The coefficients c of the move on :math:`\mu` and on each :math:`\xi_i`, in float64."""
@@ -78,15 +113,23 @@ class WeightTraining(Training):
         left = (moved - inside).square().sum((-2, -1)) / whole.clamp(min=torch.finfo(whole.dtype).tiny)
         return left.to(self.x)
 
-    def test_outputs(self, params: Params, standard: Float[Tensor, "points k"]) -> tuple[Tensor, Tensor]:
+    def filters(self, params: Params) -> tuple[Float[Tensor, "*E K d"], Float[Tensor, "*E K"]]:
+        """Weights and biases that fresh patches meet, in float64."""
+        w = params["w"].flatten(-3, -2).double()
+        return w, params["b"].flatten(-2).double() if "b" in params else torch.zeros_like(w[..., 0])
+
+    def respond(self, z: Float[Tensor, "*E points K"]) -> Float[Tensor, "*E points k"]:
+        """What the network's filters make of what these meet."""
+        return self.model.activation(z)
+
+    def test_outputs(self, params: Params, standard: Float[Tensor, "points K"]) -> tuple[Tensor, Tensor]:
         """Outputs ``(*E, points)`` on fresh samples of label +1 and of label -1, exactly distributed."""
-        w, mu = params["w"].flatten(-3, -2).double(), self.mu.double()
-        on_mu, bias = torch.einsum("...kd,d->...k", w, mu), params.get("b")
-        bias = torch.zeros_like(on_mu) if bias is None else bias.flatten(-2).double()
+        (w, bias), mu = self.filters(params), self.mu.double()
+        on_mu = torch.einsum("...kd,d->...k", w, mu)
         noise = self.law(torch.einsum("...kd,...ld->...kl", w, w), on_mu, mu @ mu, standard.double())
-        a = self.model.scale * signs(w.shape[-2], w)
-        on_noise = self.model.activation(noise + bias[..., None, :]) @ a
-        both = ((self.model.activation(bias + sign * on_mu) @ a)[..., None] + on_noise for sign in (1, -1))
+        a = self.model.scale * signs(self.model.w.shape[-3] * self.model.w.shape[-2], w)
+        on_noise = self.respond(noise + bias[..., None, :]) @ a
+        both = (self.respond((bias + sign * on_mu)[..., None, :]) @ a + on_noise for sign in (1, -1))
         return tuple(output.to(self.x) for output in both)
 
     @property
@@ -94,10 +137,42 @@ class WeightTraining(Training):
         """How many Gaussian numbers one fresh noise patch takes."""
         return self.model.w.shape[-3] * self.model.w.shape[-2]
 
-    def linear(self) -> Training:
-        """Logistic regression on all coordinates of both patches, started at zero; for a single network."""
-        return Training(LinearModel(self.x), self.x, self.observed, self.loss)
+    def linear(self) -> "WeightTraining":
+        """The network with its activation taken away: a linear classifier of the sum of the patches."""
+        cnn = copy.copy(self.model)
+        cnn.activation = identity
+        return WeightTraining(self.data, self.sample, cnn, self.loss)
+
+    def lazy(self) -> "LazyWeightTraining":
+        """The network's first-order expansion about its start, with its exact test law."""
+        return LazyWeightTraining(self.data, self.sample, self.model, self.loss)
 
     def frozen(self) -> Training:
-        """Random features: the initial filters stay, the output weights train."""
+        """Random features: the initial filters stay, the output weights train; its test error is that on given data."""
         return Training(FrozenCNN(self.model, self.x), self.x, self.observed, self.loss)
+
+
+class LazyWeightTraining(LazyTraining, WeightTraining):
+    """The lazy rival, which fresh patches meet by the filters as they are and as they were."""
+
+    def filters(self, params: Params) -> tuple[Float[Tensor, "*E K d"], Float[Tensor, "*E K"]]:
+        """Trained and initial filters side by side, in float64."""
+        pairs = zip(super().filters(params), super().filters(self.start()), strict=True)
+        w, b = (torch.cat([now, before.expand_as(now)], axis) 
+                for (now, before), axis in zip(pairs, (-2, -1), strict=True))
+        return w, b
+
+    def respond(self, z: Float[Tensor, "*E points K"]) -> Float[Tensor, "*E points k"]:
+        """First-order response."""
+        z, z_0 = z.chunk(2, -1)
+        return self.model.activation(z_0) + self.model.activation.slope(z_0) * (z - z_0)
+
+    @property
+    def test_directions(self) -> int:
+        """Trained and initial filters."""
+        return 2 * super().test_directions
+
+
+def _weights(params: Params) -> Params:
+    """The parameters of the network."""
+    return {name: p for name, p in params.items() if name != "start"}

@@ -1,21 +1,35 @@
 """Batches: the same problem, some of its samples a step."""
 
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from flbook import rng
-from flbook.training.problem import Problem
+from flbook.domains import Checked, Count, Natural
+from flbook.training.problem import Around, Problem
 
 
-class Batches:
+@dataclass
+class Batches(Around, Checked):
     """A problem in batches: a pass over a fresh shuffle of its samples, then another; what a pass leaves is dropped.
 
     Outputs, loss and measures are those of all samples; ``at(step)`` is the problem of one batch, a function of
     (seed, step), the same places for every member of the ensemble. In weights or in coefficients alike.
 
-    Raises ValueError if `size`, the samples of a batch, does not lie between 1 and n.
+    Parameters
+    ----------
+    problem
+        The problem of all n samples.
+    size
+        Samples of a batch, from 1 to n.
+    seed
+        Of the shuffles.
+
+    Raises
+    ------
+    ValueError
+        If a number is outside its range.
 
     Examples
     --------
@@ -26,12 +40,16 @@ class Batches:
     (torch.Size([5, 2, 100]), torch.Size([20, 2, 100]))
     """
 
-    def __init__(self, problem: Problem, size: int = 100, seed: int = 0):
-        n = problem.observed.shape[-1]
-        if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size <= n:
-            raise ValueError(f"size must lie between 1 and n = {n}, samples of a batch; got {size!r}")
-        self.problem, self.size, self.n = problem, size, n
-        self._shuffler, self._passes = rng.generator(seed, "batches"), []
+    problem: Problem
+    size: Count = 100
+    seed: Natural = 0
+
+    def __post_init__(self):
+        super().__post_init__()
+        self.n = self.problem.observed.shape[-1]
+        if self.size > self.n:
+            raise ValueError(f"size must lie between 1 and n = {self.n}, samples of a batch; got {self.size}")
+        self._shuffler, self._passes = rng.generator(self.seed, "batches"), []
 
     def places(self, step: int) -> Tensor:
         """Which samples the batch of a step takes."""
@@ -44,8 +62,14 @@ class Batches:
         """The problem of this step's batch."""
         return self.problem.batch(self.places(step))
 
-    def __getattr__(self, name: str) -> Any:
-        """Everything else is asked of all samples."""
-        if name == "problem":  # not there yet: while being copied, say
-            raise AttributeError(name)
-        return getattr(self.problem, name)
+    def linear(self) -> "Batches":
+        """The problem's rival without an activation, in the same batches."""
+        return Batches(self.problem.linear(), self.size, self.seed)
+
+    def lazy(self) -> "Batches":
+        """The problem's lazy rival, in the same batches."""
+        return Batches(self.problem.lazy(), self.size, self.seed)
+
+    def frozen(self) -> "Batches":
+        """The problem's frozen rival, in the same batches."""
+        return Batches(self.problem.frozen(), self.size, self.seed)

@@ -50,15 +50,19 @@ def fit(
     at
         Steps to record at; by default log-spaced, because learning happens on a logarithmic clock.
 
-    Nothing leaves the device inside the loop. Raises ValueError, before the first step, if the rule leaves the span in
-    which the problem keeps its weights, or axes are not named.
+    Nothing leaves the device inside the loop.
+
+    Raises
+    ------
+    ValueError
+        Before the first step: the rule leaves the span in which the problem keeps its weights, or axes are not named.
 
     Examples
     --------
     >>> from flbook import SignalNoise, Training, TwoLayerCNN, fit, gradient_descent
     >>> sample = SignalNoise(n=20, d=100).draw(seed=0)
     >>> problem = Training(TwoLayerCNN(d=100, sigma_0=0.01), sample.x, sample.observed)
-    >>> bool(problem.train_loss(fit(problem, gradient_descent(0.1), 50).params) < 0.1)
+    >>> bool(problem.train_loss(fit(problem, gradient_descent(0.1), 50).params) < problem.train_loss(problem.start()))
     True
     """
     if isinstance(steps, bool) or not isinstance(steps, int) or steps < 0:

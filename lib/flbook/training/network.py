@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -25,16 +26,30 @@ class Training(Problem):
     loss
         One of `flbook.training.losses`.
 
-    Raises ValueError if shapes clash, or labels are not what the loss takes.
+    Raises
+    ------
+    ValueError
+        If shapes clash, x is not finite, or labels are not what the loss takes.
+
+    Examples
+    --------
+    >>> from flbook import SignalNoise, TwoLayerCNN
+    >>> sample = SignalNoise(n=20, d=100).draw(seed=(0, 1))
+    >>> problem = Training(TwoLayerCNN(d=100, m=4, seed=(0, 1)), sample.x, sample.observed)
+    >>> problem.train_loss(problem.start()).shape, problem.gradient(problem.start())["w"].shape
+    (torch.Size([2]), torch.Size([2, 2, 4, 100]))
     """
 
     def __init__(self, model: nn.Module, x: Tensor, observed: Tensor, loss=logistic):
         getattr(loss, "check", check_labels)(observed)
+        if not bool(torch.isfinite(x).all()):
+            raise ValueError(f"x must be finite; found {x[~torch.isfinite(x)].flatten()[0].item():g}")
         lead = x.ndim - 1 - getattr(model, "sample_axes", 2)
         if x.shape[lead] != observed.shape[-1]:
             raise ValueError(f"x holds {x.shape[lead]} samples, shape {tuple(x.shape)}, but observed labels have shape "
                              f"{tuple(observed.shape)}")
         like = next(model.parameters())
+        self.places, self.total = None, observed.shape[-1]  # of all samples: which are here, and how many there are
         self.model, self.x, self.observed, self.loss = model, x.to(like), observed.to(like), loss
         one = self.predict(self.start(), self.x[(0,) * lead])  # the outputs on one member's data
         self.ensemble = loss(one, self.observed[(0,) * (observed.ndim - 1)]).shape[:-1]
@@ -42,6 +57,15 @@ class Training(Problem):
             if not _fits(given, self.ensemble):
                 raise ValueError(f"the model's parameters carry the ensemble axes, of shape {tuple(self.ensemble)}; "
                                  f"those of {name}, of shape {tuple(given)}, do not fit them")
+
+    def to(self, *where: Any) -> "Training":
+        """On another device or in another dtype."""
+        there, device = copy.copy(self), torch.empty(0).to(*where).device
+        there.model = copy.deepcopy(self.model).to(*where)
+        for name, value in vars(self).items():
+            if isinstance(value, Tensor):
+                setattr(there, name, value.to(*where) if value.is_floating_point() else value.to(device))
+        return there
 
     def start(self) -> Params:
         """The parameters before training."""
@@ -71,7 +95,12 @@ class Training(Problem):
         part = copy.copy(self)
         part.x = self.x.index_select(self.x.ndim - 1 - getattr(self.model, "sample_axes", 2), places)
         part.observed = self.observed.index_select(-1, places)
+        part.places, part.total = places if self.places is None else self.places[places], self.total
         return part
+
+    def numbering(self) -> tuple[int, Tensor | slice]:
+        """How many samples there are, and which of them this problem has."""
+        return self.total, slice(None) if self.places is None else self.places
 
     def lazy(self) -> "LazyTraining":
         """The network's first-order expansion about its initial weights."""
@@ -113,6 +142,12 @@ class ScaledTraining(Training):
             return f
         f_0 = self.f_0 if x is None else super().predict(self.start(), x)
         return per_member(self.alpha, f) * (f - f_0)
+
+    def batch(self, places: Tensor) -> "ScaledTraining":
+        """The same problem on some of its samples, less what the network said of them before training."""
+        part = super().batch(places)
+        part.f_0 = self.f_0.index_select(-1, places)
+        return part
 
     def lazy(self) -> "LazyScaledTraining":
         """The tangent at the start, which is the limit as alpha grows."""

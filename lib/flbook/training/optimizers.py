@@ -17,9 +17,9 @@ import torch
 from torch import Tensor
 
 from flbook import rng
-from flbook.domains import Checked, Fraction, Natural, NonNegative, Positive, Probability
+from flbook.domains import Checked, Count, Fraction, Natural, NonNegative, Positive, Probability
 from flbook.shapes import per_member
-from flbook.training.problem import Params, Problem
+from flbook.training.problem import Around, Params, Problem, Rule
 
 Scalar = float | Tensor
 
@@ -50,7 +50,27 @@ class _Plain(Checked):
 
 @dataclass(frozen=True)
 class GradientDescent(_Plain):
-    r""":math:`w \leftarrow w - \eta \nabla L(w)`."""
+    r""":math:`w \leftarrow w - \eta \nabla L(w)`.
+
+    Parameters
+    ----------
+    lr
+        The step size :math:`\eta`, positive; one number, or one a member, shape ``(*E,)``.
+
+    Raises
+    ------
+    ValueError
+        If it is no positive number.
+
+    Examples
+    --------
+    >>> from flbook import SignalNoise, Training, TwoLayerCNN, fit
+    >>> sample = SignalNoise(n=20, d=100).draw(seed=(0, 1))
+    >>> problem = Training(TwoLayerCNN(d=100, sigma_0=0.01, seed=(0, 1)), sample.x, sample.observed)
+    >>> params = fit(problem, GradientDescent(0.1), 30).params
+    >>> bool((problem.train_loss(params) < problem.train_loss(problem.start())).all())
+    True
+    """
 
     lr: Positive | Tensor
 
@@ -100,6 +120,10 @@ class BoundedDescent(_Plain):
     lr: Positive | Tensor
     share: Positive | Tensor = 0.3
 
+    def rate(self, state: Any) -> Scalar:
+        """Not known before the step."""
+        raise ValueError("BoundedDescent finds its step size in the step, so its weights decay only with coupled=True")
+
     def step(self, problem: Problem, params: Params, state: Any) -> tuple[Params, Any]:
         """One step; it asks the problem for its loss too."""
         grad = problem.gradient(params)
@@ -119,6 +143,26 @@ class SharpnessAware(_Plain):
     stays where it is.
 
     Source: Foret et al. (2021), Section 3.
+
+    Parameters
+    ----------
+    lr, radius
+        Step size :math:`\eta` and radius r, a length in the space of the weights; one number each, or one a member,
+        shape ``(*E,)``.
+
+    Raises
+    ------
+    ValueError
+        If lr is not positive or radius is negative.
+
+    Examples
+    --------
+    >>> from flbook import SignalNoise, Training, TwoLayerCNN, fit
+    >>> sample = SignalNoise(n=20, d=100).draw(seed=(0, 1))
+    >>> problem = Training(TwoLayerCNN(d=100, sigma_0=0.01, seed=(0, 1)), sample.x, sample.observed)
+    >>> params = fit(problem, SharpnessAware(0.1, radius=0.05), 30).params
+    >>> bool((problem.train_loss(params) < problem.train_loss(problem.start())).all())
+    True
     """
 
     lr: Positive | Tensor
@@ -139,10 +183,29 @@ class LabelNoise(_Plain):
     .. math:: w \leftarrow w - \eta\,\nabla L(w; \epsilon_1\tilde y_1, \dots, \epsilon_n\tilde y_n), \qquad
               P(\epsilon_i = -1) = p
 
-    seed: of the flips. One number draws them for the whole ensemble; a tuple gives each member along `axis` a stream of
+    Source: HaoChen et al. (2021); Huang et al. (2025).
+
+    Parameters
+    ----------
+    lr, flip_prob
+        Step size :math:`\eta` and probability p in [0, 1]; one number each, or one a member, shape ``(*E,)``.
+    seed, axis
+        Of the flips. One number draws them for the whole ensemble; a tuple gives each member along `axis` a stream of
         its own, shared by the other axes, so that a cell's value does not change with the grid around it.
 
-    Source: HaoChen et al. (2021); Huang et al. (2025).
+    Raises
+    ------
+    ValueError
+        If a number is outside its range, or there are not as many seeds as members along `axis`.
+
+    Examples
+    --------
+    >>> from flbook import SignalNoise, Training, TwoLayerCNN, fit
+    >>> sample = SignalNoise(n=20, d=100).draw(seed=(0, 1))
+    >>> problem = Training(TwoLayerCNN(d=100, sigma_0=0.01, seed=(0, 1)), sample.x, sample.observed)
+    >>> params = fit(problem, LabelNoise(0.1, flip_prob=0.1, seed=(0, 1)), 30).params
+    >>> bool((problem.train_loss(params) < problem.train_loss(problem.start())).all())
+    True
     """
 
     lr: Positive | Tensor
@@ -156,7 +219,8 @@ class LabelNoise(_Plain):
 
     def step(self, problem: Problem, params: Params, state: int) -> tuple[Params, int]:
         """One step."""
-        unit = self._unit(problem.ensemble, problem.observed.shape[-1], state).to(problem.observed)
+        n, places = problem.numbering()
+        unit = self._unit(problem.ensemble, n, state).to(problem.observed)[..., places]
         sign = 1 - 2 * (unit < per_member(self.flip_prob, unit)).to(unit)
         return _moved(params, self.lr, problem.gradient(params, observed=sign * problem.observed)), state + 1
 
@@ -212,16 +276,36 @@ class Adam(_Plain):
     .. math:: m \leftarrow \beta_1 m + (1 - \beta_1) g, \quad v \leftarrow \beta_2 v + (1 - \beta_2) g^2, \quad
               \hat m = \frac{m}{1 - \beta_1^t}, \quad \hat v = \frac{v}{1 - \beta_2^t}
 
-    horizon: if given, the step size falls to zero along half a cosine, :math:`\eta_t = \frac\eta2(1 + \cos\pi t/h)`.
-
     Source: Kingma and Ba (2015), Algorithm 1.
+
+    Parameters
+    ----------
+    lr, betas, epsilon
+        Step size :math:`\eta`, the two memories :math:`\beta_1, \beta_2` in [0, 1), and :math:`\epsilon`; one number
+        each, or one a member, shape ``(*E,)``.
+    horizon
+        If given, the step size falls to zero along half a cosine, :math:`\eta_t = \frac\eta2(1 + \cos\pi t/h)`.
+
+    Raises
+    ------
+    ValueError
+        If a number is outside its range.
+
+    Examples
+    --------
+    >>> from flbook import SignalNoise, Training, TwoLayerCNN, fit
+    >>> sample = SignalNoise(n=20, d=100).draw(seed=(0, 1))
+    >>> problem = Training(TwoLayerCNN(d=100, sigma_0=0.01, seed=(0, 1)), sample.x, sample.observed)
+    >>> params = fit(problem, Adam(0.01), 30).params
+    >>> bool((problem.train_loss(params) < problem.train_loss(problem.start())).all())
+    True
     """
 
     linear: ClassVar[bool] = False
     lr: Positive | Tensor
-    betas: tuple[Fraction, Fraction] = (0.9, 0.999)
-    epsilon: NonNegative = 1e-8
-    horizon: int | None = None
+    betas: tuple[Fraction | Tensor, Fraction | Tensor] = (0.9, 0.999)
+    epsilon: NonNegative | Tensor = 1e-8
+    horizon: Count | None = None
 
     def start(self, params: Params) -> tuple[int, Params, Params]:
         """No step taken, both averages zero."""
@@ -236,12 +320,13 @@ class Adam(_Plain):
         """One step."""
         (taken, first, second), (one, two), grad = state, self.betas, problem.gradient(params)
         lr, taken = self.rate(state), taken + 1
-        first = {name: one * m + (1 - one) * grad[name] for name, m in first.items()}
-        second = {name: two * v + (1 - two) * grad[name].square() for name, v in second.items()}
+        first = {name: per_member(one, m) * m + per_member(1 - one, m) * grad[name] for name, m in first.items()}
+        second = {name: per_member(two, v) * v + per_member(1 - two, v) * grad[name].square()
+                  for name, v in second.items()}
         moved = {}
         for name, p in params.items():
-            scale = (second[name] / (1 - two**taken)).sqrt() + self.epsilon
-            moved[name] = p - per_member(lr, p) * first[name] / (1 - one**taken) / scale
+            scale = (second[name] / per_member(1 - two**taken, p)).sqrt() + per_member(self.epsilon, p)
+            moved[name] = p - per_member(lr, p) * first[name] / per_member(1 - one**taken, p) / scale
         return moved, (taken, first, second)
 
 
@@ -255,7 +340,7 @@ class RMSProp(_Plain):
     linear: ClassVar[bool] = False
     lr: Positive | Tensor
     alpha: Fraction | Tensor = 0.99
-    epsilon: NonNegative = 1e-8
+    epsilon: NonNegative | Tensor = 1e-8
 
     def start(self, params: Params) -> Params:
         """The average of squares, zero at first."""
@@ -265,7 +350,7 @@ class RMSProp(_Plain):
         """One step."""
         grad = problem.gradient(params)
         state = {name: v + per_member(1 - self.alpha, v) * (grad[name].square() - v) for name, v in state.items()}
-        scaled = {name: g / (state[name].sqrt() + self.epsilon) for name, g in grad.items()}
+        scaled = {name: g / (state[name].sqrt() + per_member(self.epsilon, g)) for name, g in grad.items()}
         return _moved(params, self.lr, scaled), state
 
 
@@ -278,12 +363,44 @@ class WeightDecay(_Plain):
     Biases decay too. In coefficients the initial weights shrink by one multiplier, a parameter of its own.
 
     Source: Loshchilov and Hutter (2019), Algorithms 1 and 2; AdamW is ``WeightDecay(Adam(lr), decay)``.
+
+    Parameters
+    ----------
+    rule
+        The optimizer whose weights decay.
+    decay
+        :math:`\lambda`, not negative; one number, or one a member, shape ``(*E,)``.
+    coupled
+        Does the rule see the decay as part of the gradient?
+
+    Raises
+    ------
+    ValueError
+        If `rule` is no optimizer or `decay` negative.
+
+    Examples
+    --------
+    >>> from flbook import SignalNoise, Training, TwoLayerCNN, fit
+    >>> sample = SignalNoise(n=20, d=100).draw(seed=(0, 1))
+    >>> problem = Training(TwoLayerCNN(d=100, sigma_0=0.01, seed=(0, 1)), sample.x, sample.observed)
+    >>> params = fit(problem, WeightDecay(Adam(0.01), decay=0.1), 30).params
+    >>> bool((problem.train_loss(params) < problem.train_loss(problem.start())).all())
+    True
     """
 
     rule: Any
     decay: NonNegative | Tensor
     coupled: bool = False
-    decays: ClassVar[bool] = True
+
+    def __post_init__(self):
+        if not isinstance(self.rule, Rule):
+            raise ValueError(f"rule must be an optimizer; got {self.rule!r}")
+        super().__post_init__()
+
+    @property
+    def decays(self) -> bool:
+        """Do initial weights shrink by one multiplier? With a penalty that the rule rescales they do not."""
+        return self.linear or not self.coupled
 
     @property
     def linear(self) -> bool:
@@ -294,6 +411,10 @@ class WeightDecay(_Plain):
         """What the rule remembers."""
         return self.rule.start(params)
 
+    def rate(self, state: Any) -> Scalar:
+        """The step size of the rule."""
+        return self.rule.rate(state)
+
     def step(self, problem: Problem, params: Params, state: Any) -> tuple[Params, Any]:
         """One step."""
         if self.coupled:
@@ -303,21 +424,21 @@ class WeightDecay(_Plain):
         return {name: moved[name] - per_member(shrink, p) * p for name, p in params.items()}, state
 
 
-@dataclass(frozen=True)
-class _Penalised:
-    r"""A problem whose loss has :math:`\frac\lambda2\|w\|^2` added; only its gradient is asked for."""
+@dataclass
+class _Penalised(Around):
+    r"""A problem whose loss has :math:`\frac\lambda2\|w\|^2` added."""
 
     problem: Problem
     decay: Scalar
+
+    def train_loss(self, params: Params, **change: Tensor) -> Tensor:
+        """The sum."""
+        return self.problem.train_loss(params, **change) + self.decay / 2 * self.problem.norm(params) ** 2
 
     def gradient(self, params: Params, **change: Tensor) -> Params:
         """The gradient of the sum."""
         grad = self.problem.gradient(params, **change)
         return {name: grad[name] + per_member(self.decay, p) * p for name, p in params.items()}
-
-    def __getattr__(self, name: str) -> Any:
-        """Everything else is the problem's."""
-        return getattr(self.problem, name)
 
 
 gradient_descent = GradientDescent

@@ -1,6 +1,7 @@
 """The two protocols that carry all training: a problem knows its gradient, a rule asks for it and takes the step."""
 
-from dataclasses import fields, replace
+import copy
+from dataclasses import fields
 from functools import cached_property
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -11,12 +12,13 @@ from flbook.training.losses import Weighted
 Params = dict[str, Tensor]
 
 
-@runtime_checkable
-class Problem(Protocol):
+class Problem:
     """What is trained: a network, data and a loss; or the same in coefficients, with the same answers.
 
     Parameters are dictionaries of tensors of shape ``(*E, ...)``, with the ensemble axes E first; whatever is asked of
     a problem is answered for each member, shape ``(*E, ...)``, and members do not feel each other.
+
+    A class to inherit from, since asking whether an object has all of this would compute its properties.
     """
 
     coefficients: ClassVar[bool] = False
@@ -29,6 +31,7 @@ class Problem(Protocol):
 
     def start(self) -> Params:
         """The parameters before training."""
+        raise NotImplementedError
 
     def at(self, step: int) -> "Problem":
         """The problem of one step. Its batch is a pure function of (seed, step); full batch: the problem itself."""
@@ -36,12 +39,22 @@ class Problem(Protocol):
 
     def predict(self, params: Params, x: Tensor | None = None) -> Tensor:
         """Outputs ``(*E, n)`` on the training samples, or on others of the same kind."""
+        raise _without(self, "outputs on samples")
 
     def train_loss(self, params: Params, *, x: Tensor | None = None, observed: Tensor | None = None) -> Tensor:
         """Mean loss of each member, shape ``*E``; at other inputs or labels where these are given."""
+        raise _without(self, "training loss")
 
     def gradient(self, params: Params, *, x: Tensor | None = None, observed: Tensor | None = None) -> Params:
         """Gradient of `train_loss`, in the form of the parameters; at other inputs or labels where these are given."""
+        raise NotImplementedError
+
+    def numbering(self) -> tuple[int, Any]:
+        """How many samples there are, and which of them the loss is about: in weights, those of the step's batch.
+
+        What a rule draws for each sample it draws for all of them, so that it is the same in every form of a problem.
+        """
+        return self.observed.shape[-1], slice(None)
 
     def batch(self, places: Tensor) -> "Problem":
         """The problem on some of its samples, as `flbook.training.batches` takes them at a step."""
@@ -49,6 +62,7 @@ class Problem(Protocol):
 
     def norm(self, direction: Params) -> Tensor:
         """Euclidean length, in the space of the weights, of a direction in the form of the parameters; shape ``*E``."""
+        raise NotImplementedError
 
     def decaying(self, params: Params) -> Params:
         """The parameters before training, for a rule that lets all weights decay, those of the start too."""
@@ -59,15 +73,15 @@ class Problem(Protocol):
 
     def linear(self) -> "Problem":
         """The rival without an activation."""
-        raise _missing(self, "linear")
+        raise _without(self, "linear rival")
 
     def lazy(self) -> "Problem":
         """The rival whose features stay: the first-order expansion about the start."""
-        raise _missing(self, "lazy")
+        raise _without(self, "lazy rival")
 
     def frozen(self) -> "Problem":
         """The rival whose first layer stays: random features."""
-        raise _missing(self, "frozen")
+        raise _without(self, "frozen rival")
 
 
 @runtime_checkable
@@ -78,7 +92,7 @@ class Rule(Protocol):
     """Is a step a combination of gradients and parameters? Such a rule stays in the span of gradients."""
 
     decays: bool = False
-    """Does it shrink the weights, those of the start too?"""
+    """Does it shrink the weights, those of the start too, by one multiplier?"""
 
     def start(self, params: Params) -> Any:
         """What the rule remembers, before the first step."""
@@ -124,7 +138,29 @@ class OwnSamples(Problem):
         """The same problem with the loss of some samples only, the same places for every member."""
         n = self.observed.shape[-1]
         share = self.observed.new_zeros(n).index_fill(0, places, n / len(places))
-        return replace(self, loss=Weighted(self.loss, share))
+        part = copy.copy(self)  # not made anew: labels have been looked at, and a look takes a value off the device
+        object.__setattr__(part, "loss", Weighted(self.loss, share))
+        return part
+
+
+def _forwarded(name: str) -> property:
+    return property(lambda self: getattr(self.problem, name))
+
+
+class Around(Problem):
+    """Another problem, its ``problem``, with something changed: whatever a subclass does not say is asked of that."""
+
+    problem: Problem
+    coefficients, ensemble, start, at = map(_forwarded, ("coefficients", "ensemble", "start", "at"))
+    predict, train_loss, gradient, norm = map(_forwarded, ("predict", "train_loss", "gradient", "norm"))
+    batch, numbering, decaying = map(_forwarded, ("batch", "numbering", "decaying"))
+    linear, lazy, frozen = map(_forwarded, ("linear", "lazy", "frozen"))
+
+    def __getattr__(self, name: str) -> Any:
+        """Labels, measures, whatever else the problem has."""
+        if name == "problem":  # not there yet: while being copied, say
+            raise AttributeError(name)
+        return getattr(self.problem, name)
 
 
 class OwnLaw(Problem):
@@ -138,6 +174,10 @@ class OwnLaw(Problem):
         """Gradient of each member's loss."""
         refuse(self, x=x, observed=observed)
         return self.slope(params)
+
+    def numbering(self) -> tuple[int, Any]:
+        """There are no samples to number."""
+        raise _without(self, "labels of its own")
 
 
 def refuse(problem: Problem, **given: Tensor | None) -> None:
@@ -154,10 +194,12 @@ def recast(problem: Any, kind: type) -> Any:
 
 def check_fit(problem: Problem, rule: Rule) -> None:
     """Refuse a rule that would compute something else on this problem than on the weights."""
+    while isinstance(problem, Around):
+        problem = problem.problem
     if problem.coefficients and not rule.linear:
         raise ValueError(f"{type(rule).__name__} leaves the span of gradients, in which {type(problem).__name__} keeps "
                          "the weights; train the weights themselves")
 
 
-def _missing(problem: Problem, rival: str) -> ValueError:
-    return ValueError(f"{type(problem).__name__} has no {rival} rival")
+def _without(problem: Problem, part: str) -> ValueError:
+    return ValueError(f"{type(problem).__name__} has no {part}")

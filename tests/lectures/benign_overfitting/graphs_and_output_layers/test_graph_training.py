@@ -9,7 +9,11 @@ import torch
 from flbook import measures, rivals
 from flbook.data import SignalNoise
 from flbook.dynamics import Gram
-from flbook.lectures.benign_overfitting.graphs_and_output_layers.graph_training import GraphTraining, convolved
+from flbook.lectures.benign_overfitting.graphs_and_output_layers.graph_training import (
+    GraphTraining,
+    LazyGraphTraining,
+    convolved,
+)
 from flbook.lectures.benign_overfitting.graphs_and_output_layers.graphs import TwoBlockGraph, on_graph
 from flbook.models import TwoLayerCNN, identity, relu_power, softplus
 from flbook.training.fit import fit
@@ -47,7 +51,7 @@ def test_the_test_error_is_that_on_fresh_graphs(rival):
     problem = rival(problem)
     params = fit(problem, GradientDescent(0.05), 60).params
     found = measures.test_error(problem, params, 256)
-    model = rivals.lazy(direct) if problem.__class__ is rivals.LazyGraphTraining else direct
+    model = rivals.lazy(direct) if isinstance(problem, LazyGraphTraining) else direct
     fresh = [on_graph(replace(DATA, n=N), GRAPH, 1000 + k) for k in range(150)]
     x, y = torch.cat([patches for _, patches in fresh]), torch.cat([one.y for one, _ in fresh])
     # the matrices that made the coefficients: weights = start + c_mu mu + c_xi (convolved noise)

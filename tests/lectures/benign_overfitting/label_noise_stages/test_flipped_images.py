@@ -48,5 +48,5 @@ def test_channels_are_standardised_and_unseen_pictures_share_the_moments():
 def test_bad_input_gets_a_sentence():
     with pytest.raises(ValueError, match="n must lie between 2 and 347, since the smaller class has 174.*got 400"):
         FlippedImages(digits((3, 8)), n=400)
-    with pytest.raises(ValueError, match=r"flip_prob must lie in \[0, 1/2\)"):
+    with pytest.raises(ValueError, match=r"flip_prob must be a number in \[0, 0.5\); got 0.5"):
         FlippedImages(digits((3, 8)), flip_prob=0.5)

@@ -2,29 +2,14 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 import torch
 
 from flbook.data.images import Images
 from flbook.lectures.benign_overfitting.label_noise_stages import label_noise_images as pictures
 from flbook.lectures.benign_overfitting.label_noise_stages.label_noise_images import Setting, measure
-from flbook.runs import results, settings
 
-TINY = Setting(seed=(0, 1), n=30, epochs=12, every=6)
-
-
-def test_a_labelled_dataset():
-    setting = replace(TINY, model=("network", "linear", "lazy"), pair=("3 8", "1 7"), flip_prob=(0.1, 0.2), epochs=2,
-                      every=1)
-    dataset = measure(setting)
-    assert dataset.epoch.values.tolist() == [0, 1, 2]
-    for name, values in settings.axes(setting).items():
-        assert tuple(dataset[name].values.tolist()) == values, name
-    for name, variable in {**dataset.data_vars, **dataset.coords}.items():
-        assert variable.attrs["long_name"] and "units" in variable.attrs, name
-    for name in ("train_clean", "noise_flipped", "test_accuracy"):
-        assert ((dataset[name] >= 0) & (dataset[name] <= 1)).all()
+TINY = replace(Setting.tiny(), model=("network",), pair=("3 8",))
 
 
 def test_flipped_pictures_come_last():
@@ -33,13 +18,6 @@ def test_flipped_pictures_come_last():
     assert run.noise_flipped.min("epoch").mean() < 0.5
     assert run.small_loss[:, -1].mean() > run.small_loss.min("epoch").mean()
     assert 0 <= int(pictures.best_epoch(run)) <= 100
-
-
-def test_a_cell_does_not_see_the_grid_around_it():
-    whole = measure(replace(TINY, pair=("3 8", "1 7")))
-    one = measure(replace(TINY, pair=("1 7",), seed=(1,)))
-    for name in one:
-        np.testing.assert_allclose(one[name].squeeze(), whole[name].sel(pair="1 7", seed=1).squeeze(), atol=0.04)
 
 
 @pytest.fixture
@@ -65,10 +43,7 @@ def test_the_cifar_preset_on_made_pictures(made_cifar):
     assert task.size == 3 and task.start()["w0"].shape == (2, 64, 3, 3, 3) and task.x.shape == (2, 6, 3, 32, 32)
 
 
-def test_presets_can_be_run():
-    for preset in (Setting.book, Setting.rivals, Setting.paper, Setting.cifar):
-        pictures.check(preset())
-        assert settings.to_json(preset())
+def test_the_cifar_preset_is_the_papers():
     cifar = Setting.cifar()
     assert (cifar.n, cifar.flip_prob, cifar.epochs, cifar.model) == (10000, (0.2,), 60, ("vgg",))
 
@@ -76,19 +51,7 @@ def test_presets_can_be_run():
 def test_bad_settings_are_one_sentence():
     for change, sentence in [
         (dict(flip_prob=(0.01,)), "flip_prob must leave at least one flipped and one clean picture .*got 0.01"),
-        (dict(model=("mlp",)), "model must be among network, linear, lazy, vgg; got 'mlp'"),
-        (dict(every=20), "every must lie between 1 and epochs = 12; got 20"),
-        (dict(flip_prob=(0.7,)), r"flip_prob must lie in \[0, 1/2\)"),
+        (dict(every=20), "every must lie between 1 and epochs = 2; got 20"),
     ]:
         with pytest.raises(ValueError, match=sentence):
-            pictures.run(replace(TINY, **change))
-
-
-def test_the_stored_result_again():
-    kept = results.open("label_noise_images")
-    one = replace(Setting.paper(), model=("network",), pair=("4 9",), flip_prob=(0.1,), seed=(2,), epochs=20, every=10)
-    again = measure(one).squeeze()
-    expected = kept.sel(model="network", pair="4 9", flip_prob=0.1, seed=2)
-    for epoch in (0, 10, 20):
-        found, stored = (run.test_accuracy.sel(epoch=epoch) for run in (again, expected))
-        np.testing.assert_allclose(found, stored, atol=0.03)
+            replace(TINY, **change)

@@ -40,8 +40,8 @@ def test_draws():
 
 
 @pytest.mark.parametrize(("call", "sentence"), [
-    (lambda: RecycledNoise(-1.0), "keep must be finite and not negative.*got -1"),
-    (lambda: RecycledNoise(1.0, float("inf")), "extra must be finite and not negative.*got inf"),
+    (lambda: RecycledNoise(-1.0), "keep must be a number of at least 0; got -1"),
+    (lambda: RecycledNoise(1.0, float("inf")), "extra must be a number of at least 0; got inf"),
     (lambda: RecycledNoise.overlap(1.5), r"cosine must lie in \[0, 1\].*got 1.5"),
 ])
 def test_bad_input_gets_a_sentence(call, sentence):

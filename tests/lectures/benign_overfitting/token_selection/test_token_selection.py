@@ -1,7 +1,5 @@
 """Token selection at a tiny preset: labelled, cell by cell what direct training gives, exact at the start."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -9,30 +7,25 @@ import torch
 from flbook import measures
 from flbook.data.tokens import TokenSelection
 from flbook.lectures.benign_overfitting import token_selection
-from flbook.lectures.benign_overfitting.token_selection import Setting, measure, selection
+from flbook.lectures.benign_overfitting.token_selection import Setting, run, selection
 from flbook.lectures.benign_overfitting.token_selection.token_attention import TokenAttention
-from flbook.runs import results, settings
 from flbook.training.fit import fit
 from flbook.training.network import Training
 
-TINY = Setting(d=(60, 120), mu=(4.0, 10.0), seed=(0, 1), n=10, steps=60, points=128)
+TINY = Setting.tiny()
 
 
 @pytest.mark.parametrize("keys", [False, True])
-def test_a_labelled_dataset(keys):
-    dataset = measure(replace(TINY, train_keys=keys, steps=10))
-    for name, values in settings.axes(TINY).items():
-        assert tuple(dataset[name].values.tolist()) == values, name
-    for name, variable in {**dataset.data_vars, **dataset.coords}.items():
-        assert variable.attrs["long_name"] and "units" in variable.attrs, name
+def test_attention_sums_to_one(keys):
+    dataset = run(TINY.thinned(train_keys=keys, steps=10))
     for name in ("clean", "flipped", "fresh"):
         np.testing.assert_allclose(dataset[name].sum("token"), 1.0, rtol=1e-9)
 
 
 @pytest.mark.parametrize("keys", [False, True])
 def test_a_cell_is_direct_training_on_drawn_tokens(keys):
-    setting = replace(TINY, train_keys=keys)
-    cell = measure(setting).sel(d=120, mu=10.0, seed=1)
+    setting = TINY.thinned(train_keys=keys)
+    cell = run(setting).sel(d=120, mu=10.0, seed=1)
     data = TokenSelection(n=10, d=120, mu_norm=10.0)
     sample = data.draw(1)
     problem = Training(TokenAttention(data.head, keys, 1, torch.float64), sample.x, sample.observed)
@@ -65,21 +58,6 @@ def test_wrong_labels_get_fitted_and_the_error_starts_at_the_closed_form():
 
 def test_the_selection_ratio_of_weak_signals_is_the_closed_form():
     setting = Setting(d=(3000,), mu=(6.0,), seed=tuple(range(6)), steps=3000, points=64)
-    cell = measure(setting)
+    cell = run(setting)
     ratio = float((cell.pull / cell.length).mean())
     assert ratio == pytest.approx(selection.selection_ratio(20, 6.0, 3000), rel=0.1)
-
-
-def test_bad_cells_are_refused_before_any_work(tmp_path):
-    with pytest.raises(ValueError, match="mu_norm must be positive"):
-        token_selection.run(replace(TINY, mu=(4.0, 0.0)), cache=tmp_path)
-    assert not list(tmp_path.iterdir())
-
-
-def test_the_stored_result_is_recomputed_in_three_cells():
-    paper = results.open("token_selection")
-    for d, mu in ((500, 80.0), (1000, 20.0), (500, 5.0)):
-        cell = measure(Setting.paper().__class__.cell(d, mu, seed=(0, 1))).squeeze(("d", "mu"))
-        stored = paper.sel(d=d, mu=mu, seed=[0, 1])
-        np.testing.assert_allclose(cell.test_error, stored.test_error, atol=0.002)
-        np.testing.assert_allclose(cell.fitted_flips, stored.fitted_flips, atol=1e-6)

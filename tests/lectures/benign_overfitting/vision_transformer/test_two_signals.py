@@ -31,7 +31,8 @@ def test_an_ensemble_is_the_loop_and_test_noise_is_fresh():
 
 @pytest.mark.parametrize(
     "change, message",
-    [({"snr": 0.0}, "snr must be positive"), ({"tokens": 1}, "tokens must be at"), ({"n": 0}, "n must be at least 1")],
+    [({"snr": 0.0}, "snr must be a number above 0"), ({"tokens": 1}, "tokens must be a whole number of at least 2"),
+     ({"d": 1}, "d must be a whole number of at least 2")],
 )
 def test_bad_input_gets_one_sentence(change, message):
     with pytest.raises(ValueError, match=message):

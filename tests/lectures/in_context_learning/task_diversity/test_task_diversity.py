@@ -10,7 +10,7 @@ from flbook.data.prompts import LinearPrompts, TaskPool
 from flbook.dynamics.moments import draw_moments
 from flbook.lectures.in_context_learning import task_diversity
 from flbook.lectures.in_context_learning.task_diversity import Pretrained, Setting, exact_risk, features, measure
-from flbook.runs import checkpoints, results, settings
+from flbook.runs import results, settings
 
 TINY = Setting(d=(5,), kappa=(0.5, 2.0), tau=(0.5, 3.0), seed=(0, 1, 2))
 
@@ -71,7 +71,7 @@ def test_the_stored_transformers_are_on_their_sides(given, side):
 
 
 def test_a_transformer_is_trained_and_read_back(tmp_path, monkeypatch):
-    monkeypatch.setattr(checkpoints, "FOLDER", tmp_path)
+    monkeypatch.setattr(task_diversity.results, "path", lambda name: tmp_path / name)
     small = Pretrained(tasks=3, d=2, n=3, width=8, layers=1, heads=1, steps=3, batch=4)
     task_diversity.retrain(small)
     model, pool = task_diversity.network(small)

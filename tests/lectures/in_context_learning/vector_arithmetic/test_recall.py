@@ -49,10 +49,11 @@ def test_values_that_ignore_facts_do_not_learn_them_from_a_prompt_and_its_reflec
 def test_decay_frozen_parts_and_fresh_batches():
     task = RecallPretraining(layer(seed=(0, 1)), DATA, (0, 1), decay=0.1, trained=("v",))
     start = task.start()
-    first, second = task.gradient(start), task.gradient(start)
+    first, second, same = (task.at(step).gradient(start) for step in (0, 1, 0))
     assert float(first["q"].abs().max()) == 0 and not torch.equal(first["v"], second["v"])
+    assert torch.equal(first["v"], same["v"]), "a batch is a function of its step"
     again = RecallPretraining(layer(seed=(0, 1)), DATA, (0, 1), decay=0.0, trained=("v",))
-    torch.testing.assert_close(first["v"] - again.gradient(start)["v"], 0.1 * start["v"])
+    torch.testing.assert_close(first["v"] - again.at(0).gradient(start)["v"], 0.1 * start["v"])
     assert task.norm(first).shape == (2,)
 
 

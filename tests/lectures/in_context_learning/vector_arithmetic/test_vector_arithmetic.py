@@ -43,7 +43,7 @@ def test_the_task_vector_has_length_one_and_adds_up():
     task = vector_arithmetic.problem(TINY, 0.0, "questions")
     params = vector_arithmetic.trained(task, TINY)
     prompts = TINY.data(0.0).in_context(5, 2, (0, 1))
-    vector = vector_arithmetic.task_attention(task, params, prompts)
+    vector = vector_arithmetic.task_vector(task, params, prompts)
     np.testing.assert_allclose(vector.norm(dim=-1), 1, rtol=1e-5)
     logits = 4 * (vector + prompts.query) @ task.data.answers.T
     np.testing.assert_allclose(task.predict(params, prompts), logits, rtol=1e-4, atol=1e-5)

@@ -39,5 +39,5 @@ def test_an_ensemble_is_its_members():
 
 
 def test_no_pictures_is_one_sentence():
-    with pytest.raises(ValueError, match="n must be at least 1, the number of training pictures; got 0"):
+    with pytest.raises(ValueError, match="^n must be a whole number of at least 1; got 0$"):
         ColouredDigits(n=0)

@@ -117,10 +117,10 @@ def test_a_probe_is_ridge_regression():
 def test_an_erased_concept_leaves_a_probe_that_says_the_mean():
     h, z = concept()
     left = features.eraser(h, z)(h)
-    said = [torch.einsum("...nk,...k->...n", x, w) - threshold[:, None]
-            for x in (h, left) for w, threshold in [features.probe(x, z)]]
+    outputs = [torch.einsum("...nk,...k->...n", x, w) - threshold[:, None]
+               for x in (h, left) for w, threshold in [features.probe(x, z)]]
     # the mean of z is 0 here, and the sign of what is left is rounding
-    assert said[1].abs().max() < 1e-9 and said[0].abs().max() > 0.1
+    assert outputs[1].abs().max() < 1e-9 and outputs[0].abs().max() > 0.1
     assert features.probed(features.probe(left, z), left, z) == 0.5 < features.probed(features.probe(h, z), h, z)
 
 

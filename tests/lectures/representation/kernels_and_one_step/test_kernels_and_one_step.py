@@ -1,4 +1,4 @@
-"""One gradient step at a tiny preset: labelled, a cell alone is a cell in the grid, exact risk, spike, rivals."""
+"""One gradient step at a tiny preset: exact risk, spike, rivals."""
 
 from dataclasses import replace
 
@@ -6,22 +6,16 @@ import numpy as np
 import pytest
 
 from flbook.lectures.representation import kernels_and_one_step
-from flbook.lectures.representation.kernels_and_one_step import MODELS, Setting, measure, rivals, spectra
+from flbook.lectures.representation.kernels_and_one_step import MODELS, Setting, measure, rivals, run, spectra
 from flbook.models import kernels
-from flbook.runs import results, settings
 from flbook.theory import one_step
 
-TINY = Setting(psi_1=(2.0, 6.0), eta=(0.0, 2.0, 12.0), lam=(0.01, 0.1), seed=(0, 1, 2), d=32, points=512)
+TINY = Setting.tiny()
 SAMPLED = replace(TINY, activation="tanh", link="tanh")
 
 
-@pytest.mark.parametrize("setting", [TINY, SAMPLED], ids=["exact", "sampled"])
-def test_a_labelled_dataset_whose_cells_stand_alone(setting):
-    dataset = measure(setting)
-    assert set(settings.axes(setting)) == set(dataset.dims)
-    for name, variable in {**dataset.data_vars, **dataset.coords}.items():
-        assert variable.attrs["long_name"] and "units" in variable.attrs, name
-    one = measure(setting.thinned(psi_1=(6.0,), eta=(2.0,), seed=(1,), lam=(0.1,)))
+def test_sampled_cells_stand_alone_too():
+    dataset, one = run(SAMPLED), measure(SAMPLED.thinned(psi_1=(6.0,), eta=(2.0,), seed=(1,), lam=(0.1,)))
     for name in one:
         cell = dataset[name].sel(psi_1=6.0, eta=2.0, seed=1, lam=0.1)
         np.testing.assert_allclose(one[name].squeeze(), cell, rtol=1e-8)
@@ -29,7 +23,7 @@ def test_a_labelled_dataset_whose_cells_stand_alone(setting):
 
 def test_exact_risk_is_the_sampled_one():
     sampled = rivals(replace(TINY, points=2**15, eta=(12.0,)), names=("one step",)).risk.squeeze("model")
-    exact = measure(TINY).risk.sel(eta=12.0, drop=True)
+    exact = run(TINY).risk.sel(eta=12.0, drop=True)
     np.testing.assert_allclose(sampled, exact.transpose(*sampled.dims), rtol=0.05)
 
 
@@ -76,34 +70,11 @@ def test_the_spike_and_the_rank_one_gradient():
     assert (found.rank_one_error < 0.2).all(), "with the sign or the factor wrong it is 1 or more"
 
 
-def test_run_is_measure_in_chunks_and_what_is_stored(tmp_path):
-    setting = TINY.thinned(lam=(0.1,))
-    dataset = kernels_and_one_step.run(setting, cache=tmp_path, memory=1e6)
-    assert len(list(tmp_path.iterdir())) > 1
-    for name, values in measure(setting).items():
-        np.testing.assert_allclose(dataset[name].transpose(*values.dims), values, rtol=1e-10)
-    kept = kernels_and_one_step.stored(dataset)
+def test_what_is_stored():
+    kept = kernels_and_one_step.stored(run(TINY.thinned(lam=(0.1,))))
     assert kept.risk.dims == ("psi_1", "eta", "seed") and kept.risk.dtype == np.float32 and kept.risk.attrs["long_name"]
 
 
-def test_the_stored_result_is_what_this_code_computes():
-    stored = results.open("kernels_and_one_step")
-    setting = Setting.paper()
-    cells = measure(setting.thinned(psi_1=(1.0,), eta=setting.eta[::2], seed=(3,))).squeeze(("psi_1", "lam", "seed"))
-    for name in cells:
-        kept = stored[name].sel(psi_1=1.0, seed=3).isel(eta=slice(None, None, 2))
-        np.testing.assert_allclose(cells[name], kept, rtol=1e-5)
-
-
-def test_bad_settings_are_one_sentence(tmp_path):
-    for change, sentence in [
-        (dict(link="relu"), "link must be one of tanh, erf; got 'relu'"),
-        (dict(psi_1=(2.0, 0.0)), "n and d must be at least 1"),
-        (dict(psi_2=0.5), "psi_2 = N/d at least 1"),
-        (dict(noise=-1.0), "noise must be finite and not negative"),
-        (dict(lam=(0.0,)), "lam must be positive and finite"),
-    ]:
-        with pytest.raises(ValueError, match=sentence):
-            kernels_and_one_step.run(replace(TINY, **change), cache=tmp_path / "cache")
-
-
+def test_no_sample_is_one_sentence():
+    with pytest.raises(ValueError, match="^n .*must be .*at least 1"):
+        TINY.thinned(psi_1=(2.0, 0.001))

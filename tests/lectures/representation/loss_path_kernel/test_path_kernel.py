@@ -90,10 +90,10 @@ def test_the_closed_form_is_that_of_autograd(start, probe):
     step = network.model.step(1.0)[..., None, None]
     torch.testing.assert_close(velocity["w"], -step * network.gradient(params)["w"])
     of = probe or Probe(network.x, network.observed)
-    pulls = [network.loss.slope(network.predict(params, x), y) for x, y in (of[:2], (network.x, network.observed))]
+    slopes = [network.loss.slope(network.predict(params, x), y) for x, y in (of[:2], (network.x, network.observed))]
     x = (of.x, of.x if of.within else network.x)
-    other = pulls[0] if of.within else pulls[1]
-    expected = step * tangent_kernel(network, params, *x) * pulls[0][..., :, None] * other[..., None, :]
+    other = slopes[0] if of.within else slopes[1]
+    expected = step * tangent_kernel(network, params, *x) * slopes[0][..., :, None] * other[..., None, :]
     torch.testing.assert_close(gram, expected)
 
 

@@ -49,8 +49,7 @@ def test_an_ensemble_is_the_loop_over_seeds():
 
 def test_bad_input_is_one_sentence():
     images = Images(torch.zeros(4, 2, 2), torch.tensor([1.0, -1.0, 1.0, -1.0]))
-    for n in (0, 4):
-        with pytest.raises(ValueError, match=f"n must lie between 1 and 3, so that an image is left .* got {n}"):
-            RedrawnLabels(images, n)
+    with pytest.raises(ValueError, match="n must be at most 3, so that an image is left .* got 4"):
+        RedrawnLabels(images, 4)
     with pytest.raises(ValueError, match=r"portions must lie in \[0, 1\]; got \(0.5, 1.5\)"):
         DATA.draw((0.5, 1.5))

@@ -10,20 +10,12 @@ from flbook.lectures.representation.online_sgd import committee as experiment
 from flbook.lectures.representation.online_sgd.committee import Setting
 from flbook.theory import overlap as single_index
 
-TINY = Setting(d=(20, 40), seed=(0, 1, 2), alpha=(0.0, 1.0, 4.0))
 
-
-def test_tiny_preset():
-    found = experiment.measure(TINY)
-    assert dict(found.sizes) == {"d": 2, "seed": 3, "alpha": 3, "i": 2, "k": 2}
+def test_runs_start_together_and_learn():
+    found = experiment.run(Setting.tiny())
     np.testing.assert_allclose(found.Q.sel(alpha=0.0, d=20, seed=1), experiment.beginning()["Q"])
     np.testing.assert_allclose(found.Q, found.Q.transpose("d", "seed", "alpha", "k", "i").values)
     assert (found.risk.sel(alpha=4.0) < found.risk.sel(alpha=0.0)).all()
-
-
-def test_a_cell_does_not_depend_on_the_grid_around_it():
-    whole, part = experiment.measure(TINY), experiment.measure(replace(TINY, d=(40,), seed=(2,), alpha=(4.0,)))
-    np.testing.assert_allclose(whole.sel(d=[40], seed=[2], alpha=[4.0]).R, part.R, rtol=1e-12)
 
 
 def test_simulation_follows_the_equations():

@@ -6,6 +6,7 @@ the U. Ridge regression with the best ridge has no peak (Nakkiran et al. 2021).
 """
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 import torch
@@ -14,29 +15,35 @@ import xarray as xr
 from flbook import devices, estimators, rng
 from flbook.data.single_index import SingleIndex
 from flbook.data.ten_digits import ten_digits
+from flbook.domains import Count, Natural, NonNegative
 from flbook.lectures.benign_overfitting.double_descent.interpolation import subset_risk
 from flbook.models.activations import identity
 from flbook.models.random_features import RandomFeatures
-from flbook.runs.sweep import sweep
+from flbook.runs import Grid, axis, sweeps
 
 VERSION = 1
-DATA = ("gaussian", "digits")
-PIXELS = 64  # of a digit
 
 
 @dataclass(frozen=True)
-class Setting:
+class Setting(Grid):
     """Everything the experiment depends on; tuples are the axes of the sweep."""
 
-    lr: tuple[float, ...] = (0.0,)  # one gradient step on the first layer before, in units of sqrt(N); 0 leaves it
-    width: tuple[int, ...] = (20, 50, 80, 110, 140, 170, 185, 195, 200, 205, 215, 230, 270, 340, 500, 1000, 3000)
-    ridge: tuple[float, ...] = (0.0,)  # delta in |y - Phi a|^2 + delta |a|^2; 0 is the minimum norm
-    seed: tuple[int, ...] = tuple(range(32))
-    data: str = "gaussian"  # inputs N(0, I) with a linear target, or "digits"
-    n: int = 200  # training samples
-    d: int = 100  # dimension of a Gaussian input
-    noise: float = 0.5  # standard deviation of label noise; digits: share of wrong labels
-    points: int = 500  # fresh Gaussian samples to measure the risk on
+    lr: tuple[NonNegative, ...] = axis([0.0], "step η on the first layer")  # before the fit, in units of sqrt(N)
+    width: tuple[Count, ...] = axis(
+        [20, 50, 80, 110, 140, 170, 185, 195, 200, 205, 215, 230, 270, 340, 500, 1000, 3000], "features N")
+    ridge: tuple[NonNegative, ...] = axis([0.0], "ridge δ")  # in |y - Phi a|^2 + delta |a|^2; 0 is the minimum norm
+    seed: tuple[Natural, ...] = axis(range(32), "seed")
+    data: Literal["gaussian", "digits"] = "gaussian"  # inputs N(0, I) with a linear target, or handwritten digits
+    n: Count = 200  # training samples
+    d: Count = 100  # dimension of a Gaussian input
+    noise: NonNegative = 0.5  # standard deviation of label noise; digits: share of wrong labels
+    points: Count = 500  # fresh Gaussian samples to measure the risk on
+
+    @classmethod
+    def tiny(cls) -> "Setting":
+        """Below, at and above the threshold, with and without ridge and step."""
+        return cls(lr=(0.0, 2.0), width=(5, 12, 20, 21, 80), ridge=(0.0, 0.3), seed=tuple(range(5)), n=20, d=8,
+                   points=200)
 
     @classmethod
     def book(cls) -> "Setting":
@@ -67,32 +74,28 @@ class Setting:
         """The first layer as drawn, and moved by one gradient step."""
         return cls(lr=(0.0, 3.0, 10.0), width=(50, 100, 150, 180, 200, 220, 260, 400, 1000), seed=tuple(range(10)))
 
-    def thinned(self, **axes) -> "Setting":
-        """The same setting with some fields changed."""
-        return replace(self, **axes)
+    def check(self) -> None:
+        """Refuse more wrong labels than there are."""
+        if self.data == "digits" and self.noise > 1:
+            raise ValueError(f"noise must lie in [0, 1] for digits, a share of wrong labels; got {self.noise}")
 
 
-def check(setting: Setting) -> None:
-    """Refuse what the experiment does not have, before any work."""
-    if setting.data not in DATA:
-        raise ValueError(f"data must be one of {', '.join(DATA)}; got {setting.data!r}")
-    if min(setting.width) < 1:
-        raise ValueError(f"width must be at least 1, a number of features; got {min(setting.width)}")
-    if min(setting.ridge) < 0:
-        raise ValueError(f"ridge must not be negative; got {min(setting.ridge)}")
-    if setting.data == "digits" and not 0 <= setting.noise <= 1:
-        raise ValueError(f"noise must lie in [0, 1] for digits, a share of wrong labels; got {setting.noise}")
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Fit every width; dimensions (lr, width, ridge, seed)."""
+    where = devices.device(device)
+    x, y, x_test, y_test = (part.to(where) for part in sample(setting))
+    cells = [_fitted(setting, width, lr, x, y, x_test, y_test) for lr in setting.lr for width in setting.width]
+    names = {"risk": ("test risk", "1"), "test_error": ("test error", "fraction"),
+             "train_risk": ("training risk", "1"), "norm": ("length of the solution |a|", "1")}
+    columns = [torch.stack(column).reshape(setting.shape).cpu().numpy() for column in zip(*cells, strict=True)]
+    return xr.Dataset(
+        {name: (tuple(setting.coordinates()), values, {"long_name": text, "units": unit})
+         for (name, (text, unit)), values in zip(names.items(), columns, strict=True)},
+        coords=setting.coordinates(),
+    )
 
 
-def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
-    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
-    devices.device(device)
-    check(setting)
-    rows = setting.n + (1797 if setting.data == "digits" else setting.points)
-    cells = len(setting.width) * len(setting.ridge) * len(setting.lr)  # of a seed; the widest takes nearly all of it
-    how = {"memory": 4.5e8} | how
-    return sweep(measure, setting, device=device, split=("seed",), cell_bytes=30 * rows * max(setting.width) / cells,
-                 **how)
+run = sweeps(measure, chunk={"seed": 1})
 
 
 def sample(setting: Setting) -> tuple[torch.Tensor, ...]:
@@ -107,24 +110,6 @@ def sample(setting: Setting) -> tuple[torch.Tensor, ...]:
     classes[:, :wrong] = (classes[:, :wrong] + 1 + torch.arange(wrong) % 9) % 10
     y, y_test = (torch.nn.functional.one_hot(each, 10).mT.double() - 0.1 for each in (classes, split.y_test))
     return split.x.flatten(2), y, split.x_test.flatten(2), y_test
-
-
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Fit every width; dimensions (lr, width, ridge, seed)."""
-    where = devices.device(device)
-    x, y, x_test, y_test = (part.to(where) for part in sample(setting))
-    cells = [_fitted(setting, width, lr, x, y, x_test, y_test) for lr in setting.lr for width in setting.width]
-    shape = (len(setting.lr), len(setting.width), len(setting.ridge), len(setting.seed))
-    names = {"risk": ("test risk", "1"), "test_error": ("test error", "fraction"),
-             "train_risk": ("training risk", "1"), "norm": ("length of the solution |a|", "1")}
-    columns = [torch.stack(column).reshape(shape).cpu().numpy() for column in zip(*cells, strict=True)]
-    axes = {"lr": "step η on the first layer", "width": "features N", "ridge": "ridge δ", "seed": "seed"}
-    return xr.Dataset(
-        {name: (tuple(axes), values, {"long_name": text, "units": unit})
-         for (name, (text, unit)), values in zip(names.items(), columns, strict=True)},
-        coords={name: (name, list(getattr(setting, name)), {"long_name": text, "units": "1"})
-                for name, text in axes.items()},
-    )
 
 
 def _fitted(setting: Setting, width: int, lr: float, x, y, x_test, y_test) -> tuple[torch.Tensor, ...]:

@@ -9,48 +9,53 @@ Degree 0 is the network without the graph. Lengths are measured as in `relu_powe
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from itertools import product
+from typing import Annotated, Literal
 
 import torch
 import xarray as xr
 
-from flbook import devices, measures, rivals
+from flbook import devices, measures
 from flbook.data.signal_noise import flipped_labels, noise_preactivations
+from flbook.domains import Count, Natural, NonNegative, Positive, Range
 from flbook.dynamics.gram import Gram
 from flbook.dynamics.wishart import check_room, draw_gram
 from flbook.lectures.benign_overfitting.graphs_and_output_layers.graph_training import GraphTraining, convolved
-from flbook.lectures.benign_overfitting.graphs_and_output_layers.graphs import Neighbourhoods, TwoBlockGraph
+from flbook.lectures.benign_overfitting.graphs_and_output_layers.graphs import Contrast, Neighbourhoods, TwoBlockGraph
 from flbook.models.activations import relu_power
-from flbook.runs.settings import among, lattice
-from flbook.runs.sweep import sweep
+from flbook.rivals import rival
+from flbook.runs import Grid, axis, lattice, sweeps
 from flbook.training.fit import fit
 from flbook.training.optimizers import BoundedDescent
 
 VERSION = 1
 
-MODELS = {"network": lambda problem: problem, "linear": rivals.linear, "lazy": rivals.lazy}
-
 
 @dataclass(frozen=True)
-class Setting:
+class Setting(Grid):
     """Everything the experiment depends on; tuples are the axes of the sweep. The unit of length is sigma_xi."""
 
-    model: tuple[str, ...] = ("network",)  # and its rivals on the same graph: linear, lazy
-    q: tuple[float, ...] = (3.0,)  # power of the activation
-    degree: tuple[float, ...] = (0.0, 12.0, 24.0, 48.0)  # expected number of neighbours; 0 is no graph
-    snr: tuple[float, ...] = lattice(0.1, 0.36, 6)  # |mu| / (sigma_xi sqrt d)
-    seed: tuple[int, ...] = tuple(range(12))
-    n: int = 100  # nodes
-    d: int = 1000000  # patch dimension
-    contrast: float = 5.0  # edges inside a class over edges between the classes, p / s
+    model: tuple[Literal["network", "linear", "lazy"], ...] = axis(["network"], "model")
+    q: tuple[Annotated[float, Range(2, ends="(]")], ...] = axis([3.0], "power q of the activation")
+    degree: tuple[NonNegative, ...] = axis([0.0, 12.0, 24.0, 48.0], "expected degree D")  # 0 is no graph
+    snr: tuple[Positive, ...] = axis(lattice(0.1, 0.36, 6), "SNR = |μ|/(σ_ξ √d)")
+    seed: tuple[Natural, ...] = axis(range(12), "seed")
+    n: Count = 100  # nodes
+    d: Count = 1000000  # patch dimension
+    contrast: Contrast = 5.0  # edges inside a class over edges between the classes, p / s
     shared: bool = True  # neighbours share their noise; if not, every node averages noise of its own, equally short
-    m: int = 10  # filters a sign
-    start: float = 0.2  # sigma_0 sigma_xi sqrt d: a fresh filter's response to unconvolved noise
-    lr: float = 0.03  # largest step size, in units of the time that memorising takes
-    steps: int = 250
-    points: int = 256  # fresh nodes to measure the test error on, each under both labels
+    m: Count = 10  # filters a sign
+    start: Positive = 0.2  # sigma_0 sigma_xi sqrt d: a fresh filter's response to unconvolved noise
+    lr: Positive = 0.03  # largest step size, in units of the time that memorising takes
+    steps: Natural = 250
+    points: Count = 256  # fresh nodes to measure the test error on, each under both labels
+
+    @classmethod
+    def tiny(cls) -> "Setting":
+        """With and without a graph, from harmful to benign, the rivals beside the network."""
+        return cls(model=("network", "linear", "lazy"), degree=(0.0, 6.0), snr=(0.05, 0.9), seed=(0, 1), n=20, m=8,
+                   steps=20)
 
     @classmethod
     def book(cls) -> "Setting":
@@ -73,13 +78,39 @@ class Setting:
         """Both powers, five degrees, more seeds."""
         return cls(q=(3.0, 4.0), degree=(0.0, 6.0, 12.0, 24.0, 48.0), snr=lattice(0.1, 0.4, 9), seed=tuple(range(24)))
 
-    def thinned(self, **axes: tuple) -> "Setting":
-        """The same setting on fewer values of some axes."""
-        return replace(self, **axes)
+    def check(self) -> None:
+        """Refuse graphs that there are not, and too few dimensions."""
+        for degree in self.degree:
+            self.graph(degree)
+        check_room(self.n, 2 * self.m, self.d)
 
     def graph(self, degree: float) -> TwoBlockGraph:
         """The graph of one degree."""
         return TwoBlockGraph(self.n, degree, self.contrast)
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Train every cell to the end; dimensions (q, model, degree, seed, snr)."""
+    cells = []
+    for q in setting.q:
+        network = problem(setting, q, device)
+        for name in setting.model:
+            chosen = rival(network, name)
+            params = fit(chosen, rule(setting, q, name, network.y), setting.steps).params
+            cells.append([measures.test_error(chosen, params, setting.points), measures.train_error(chosen, params),
+                          chosen.train_loss(params)])
+    dims = ("q", "model", "degree", "seed", "snr")
+    shape = [len(getattr(setting, name)) for name in dims]
+    names = {"test_error": ("test error", "fraction"), "train_error": ("training error", "fraction"),
+             "train_loss": ("training loss", "nats")}
+    return xr.Dataset(
+        {name: (dims, torch.stack(column).reshape(shape).cpu().numpy(), {"long_name": words, "units": units})
+         for (name, (words, units)), column in zip(names.items(), zip(*cells, strict=True), strict=True)},
+        coords=setting.coordinates(),
+    )
+
+
+run = sweeps(measure)
 
 
 def problem(setting: Setting, q: float, device: str = "cpu") -> GraphTraining:
@@ -119,62 +150,11 @@ def rule(setting: Setting, q: float, model: str, like: torch.Tensor) -> BoundedD
     return BoundedDescent((setting.lr * setting.n * setting.m / setting.d * unit).to(like))
 
 
-def coordinates(setting: Setting) -> dict[str, tuple]:
-    """The axes with their names and units."""
-    labels = {"model": "model", "q": "power q of the activation", "degree": "expected degree D", "seed": "seed",
-              "snr": "SNR = |μ|/(σ_ξ √d)"}
-    return {name: (name, list(getattr(setting, name)), {"long_name": label, "units": "1"})
-            for name, label in labels.items()}
-
-
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Train every cell to the end; dimensions (q, model, degree, seed, snr)."""
-    check(setting)
-    cells = []
-    for q in setting.q:
-        network = problem(setting, q, device)
-        for name in setting.model:
-            rival = MODELS[name](network)
-            params = fit(rival, rule(setting, q, name, network.y), setting.steps).params
-            cells.append([measures.test_error(rival, params, setting.points), measures.train_error(rival, params),
-                          rival.train_loss(params)])
-    dims = ("q", "model", "degree", "seed", "snr")
-    shape = [len(getattr(setting, name)) for name in dims]
-    names = {"test_error": ("test error", "fraction"), "train_error": ("training error", "fraction"),
-             "train_loss": ("training loss", "nats")}
-    return xr.Dataset(
-        {name: (dims, torch.stack(column).reshape(shape).cpu().numpy(), {"long_name": words, "units": units})
-         for (name, (words, units)), column in zip(names.items(), zip(*cells, strict=True), strict=True)},
-        coords=coordinates(setting),
-    )
-
-
 def attenuation(setting: Setting) -> xr.DataArray:
     """What a convolution leaves of the signal on average: the mean share of a fresh node, over degree."""
     shares = [float(setting.graph(degree).neighbourhoods(100000).share.mean()) for degree in setting.degree]
-    coords = {"degree": coordinates(setting)["degree"]}
-    return xr.DataArray(shares, coords, ("degree",), attrs={"long_name": "share of the signal left", "units": "1"})
-
-
-def check(setting: Setting) -> None:
-    """Refuse cells that the model does not have, before any other cell is computed."""
-    among("model", setting.model, MODELS)
-    for degree, q in product(setting.degree, setting.q):
-        setting.graph(degree)
-        relu_power(q)
-    check_room(setting.n, 2 * setting.m, setting.d)
-    if not min(setting.q) > 2:
-        raise ValueError(f"q must be above 2, where memorising has a time of its own; got {min(setting.q)}")
-    if not min(setting.snr) > 0:
-        raise ValueError(f"snr must be positive, so that noise can be orthogonal to the signal; got {min(setting.snr)}")
-
-
-def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
-    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
-    devices.device(device)
-    check(setting)
-    cell_bytes = 4 * 8 * 2 * setting.m * max(setting.n, 2 * setting.points)
-    return sweep(measure, setting, device=device, split=("q", "model", "degree"), cell_bytes=cell_bytes, **how)
+    named = {"long_name": "share of the signal left", "units": "1"}
+    return xr.DataArray(shares, setting.coordinates("degree"), ("degree",), attrs=named)
 
 
 def stored(dataset: xr.Dataset) -> xr.Dataset:

@@ -69,8 +69,9 @@ class TwoLayerTraining(GramTraining):
         pull = self.loss.slope(outputs, observed) / self.y.shape[-1]
         plus = self.slope(z["plus"], "plus") * (pull * (self.y > 0)).sum(-1, keepdim=True)
         minus = self.slope(z["minus"], "minus") * (pull * (self.y < 0)).sum(-1, keepdim=True)
-        return {"mu": v * (plus - minus), "xi": v[..., None] * self.slope(z["noise"], "noise") * pull[..., None, :],
+        grad = {"mu": v * (plus - minus), "xi": v[..., None] * self.slope(z["noise"], "noise") * pull[..., None, :],
                 "v": self.scale * torch.einsum("...kn,...n->...k", sums, pull)}
+        return self.with_start(grad, params)
 
     def norm(self, direction: Params) -> Float[Tensor, "*E"]:
         """Euclidean length in the space of both layers."""

@@ -63,7 +63,8 @@ class GraphTraining(GramTraining):
         z = self.patches(params)
         pull = self.loss.slope(self._outputs(z), observed) / self.y.shape[-1]
         signal = torch.einsum("...kn,...n->...k", self.slope(z["signal"], "signal"), pull * self.share)
-        return {"mu": self.a * signal, "xi": self.a[:, None] * self.slope(z["noise"], "noise") * pull[..., None, :]}
+        noise = self.a[:, None] * self.slope(z["noise"], "noise") * pull[..., None, :]
+        return self.with_start({"mu": self.a * signal, "xi": noise}, params)
 
     def fresh_signal(self, params: Params) -> Float[Tensor, "*E K"]:
         """What the filters see of the signal itself; the lazy rival adds what they saw at the start."""

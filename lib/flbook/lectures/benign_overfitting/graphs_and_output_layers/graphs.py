@@ -1,8 +1,7 @@
 """Signal-noise data on a graph: the samples are nodes of a two-block stochastic block model."""
 
-import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -10,6 +9,9 @@ from torch import Tensor
 
 from flbook import rng
 from flbook.data.signal_noise import Sample, SignalNoise, flipped_labels
+from flbook.domains import Checked, Count, NonNegative, Range
+
+Contrast = Annotated[float, Range(1, ends="(]")]  # more edges inside a class than between the classes
 
 
 class Neighbourhoods(NamedTuple):
@@ -20,7 +22,7 @@ class Neighbourhoods(NamedTuple):
 
 
 @dataclass(frozen=True)
-class TwoBlockGraph:
+class TwoBlockGraph(Checked):
     r"""n nodes in two classes of equal size; an edge with probability p inside a class and s < p between the classes.
 
     The graph convolution replaces every feature by the mean over a node and its neighbours,
@@ -33,16 +35,15 @@ class TwoBlockGraph:
     Source: Huang et al. (2025), the model SNM-SBM.
     """
 
-    n: int = 100  # nodes, even
-    degree: float = 12.0  # D = n (p + s) / 2, expected number of neighbours; 0 is no graph at all
-    contrast: float = 5.0  # p / s, above 1
+    n: Count = 100  # nodes, even
+    degree: NonNegative = 12.0  # D = n (p + s) / 2, expected number of neighbours; 0 is no graph at all
+    contrast: Contrast = 5.0  # p / s
 
     def __post_init__(self):
-        if self.n < 2 or self.n % 2:
-            raise ValueError(f"n must be even and at least 2, for two classes of equal size; got {self.n}")
-        if not (math.isfinite(self.contrast) and self.contrast > 1):
-            raise ValueError(f"contrast must be above 1, more edges inside a class than between; got {self.contrast}")
-        if not (self.degree >= 0 and self.within <= 1):
+        super().__post_init__()
+        if self.n % 2:
+            raise ValueError(f"n must be even, for two classes of equal size; got {self.n}")
+        if self.within > 1:
             top = self.n * (1 + 1 / self.contrast) / 2
             raise ValueError(f"degree must lie in [0, {top:g}], so that p is a probability; got {self.degree}")
 

@@ -5,19 +5,19 @@ together with the filters, at a fixed ratio; the error bounds of the two regimes
 what gradient flow conserves, :math:`\|w_{j,r}\|^2 - v_{j,r}^2`.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import torch
 import xarray as xr
 
 from flbook import devices, measures
-from flbook.data.signal_noise import check_noise, flipped_labels, noise_preactivations
+from flbook.data.signal_noise import flipped_labels, noise_preactivations
+from flbook.domains import Count, FlipProbability, Natural, NonNegative, Positive
 from flbook.dynamics.gram import Gram
 from flbook.dynamics.wishart import check_room, draw_gram
 from flbook.lectures.benign_overfitting.graphs_and_output_layers.both_layers import TwoLayerTraining
-from flbook.lectures.benign_overfitting.graphs_and_output_layers.trainable import check_output
-from flbook.runs.sweep import sweep
+from flbook.runs import Grid, axis, cached, sweeps
 from flbook.shapes import Quantity
 from flbook.training.fit import fit, log_steps
 from flbook.training.optimizers import GradientDescent
@@ -26,20 +26,25 @@ VERSION = 1
 
 
 @dataclass(frozen=True)
-class Setting:
+class Setting(Grid):
     """Everything the experiment depends on; tuples are the axes of the sweep. The unit of length is sigma_xi."""
 
-    v_0: tuple[float, ...] = (0.001, 0.01, 0.1, 1.0, 3.0)  # size of the output weights at the start
-    r: tuple[float, ...] = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)  # n |mu|^4 / d
-    seed: tuple[int, ...] = tuple(range(16))
-    n: int = 20  # training samples
-    d: int = 3200  # patch dimension
-    m: int = 10  # filters a sign
-    flip_prob: float = 0.1  # p, exactly pn labels flipped
-    sigma_0: float = 1e-4  # initial filters
-    lr: float = 0.5  # step size, in units of nm/(sigma_xi^2 d)
-    steps: int = 2000
-    points: int = 256
+    v_0: tuple[Positive, ...] = axis([0.001, 0.01, 0.1, 1.0, 3.0], "initial output weight v₀")
+    r: tuple[Positive, ...] = axis([0.1, 0.3, 1.0, 3.0, 10.0, 30.0], "r = n|μ|⁴/(σ_ξ⁴ d)")
+    seed: tuple[Natural, ...] = axis(range(16), "seed")
+    n: Count = 20  # training samples
+    d: Count = 3200  # patch dimension
+    m: Count = 10  # filters a sign
+    flip_prob: FlipProbability = 0.1  # p, exactly pn labels flipped
+    sigma_0: NonNegative = 1e-4  # initial filters
+    lr: Positive = 0.5  # step size, in units of nm/(sigma_xi^2 d)
+    steps: Natural = 2000
+    points: Count = 256  # fresh noise patches to measure the test error on
+
+    @classmethod
+    def tiny(cls) -> "Setting":
+        """Small and large output weights, harmful and benign."""
+        return cls(v_0=(0.01, 3.0), r=(0.1, 50.0), seed=(0, 1, 2), d=400, steps=800)
 
     @classmethod
     def book(cls) -> "Setting":
@@ -56,9 +61,29 @@ class Setting:
         """Five sizes of the output weights, more seeds."""
         return cls()
 
-    def thinned(self, **axes: tuple) -> "Setting":
-        """The same setting on fewer values of some axes."""
-        return replace(self, **axes)
+    def check(self) -> None:
+        """Refuse too few dimensions."""
+        check_room(self.n, 2 * self.m, self.d)
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Train every cell to the end; dimensions (v_0, seed, r)."""
+    network = problem(setting, device, torch.float32)
+    params = fit(network, rule(setting), setting.steps).params
+    columns = {
+        "test_error": (measures.test_error(network, params, setting.points), "test error", "fraction"),
+        "train_error": (measures.train_error(network, params), "training error", "fraction"),
+        "train_loss": (network.train_loss(params), "training loss", "nats"),
+        "output": (params["v"].abs().mean(-1), "mean output weight |v|", "1"),
+    }
+    return xr.Dataset(
+        {name: (("v_0", "seed", "r"), values.cpu().numpy(), {"long_name": words, "units": units})
+         for name, (values, words, units) in columns.items()},
+        coords=setting.coordinates(),
+    )
+
+
+run = sweeps(measure)
 
 
 def problem(setting: Setting, device: str = "cpu", dtype: torch.dtype = torch.float64) -> TwoLayerTraining:
@@ -78,35 +103,10 @@ def rule(setting: Setting) -> GradientDescent:
     return GradientDescent(setting.lr * setting.n * setting.m / setting.d)
 
 
-def coordinates(setting: Setting) -> dict[str, tuple]:
-    """The axes with their names and units."""
-    labels = {"v_0": "initial output weight v₀", "seed": "seed", "r": "r = n|μ|⁴/(σ_ξ⁴ d)"}
-    return {name: (name, list(getattr(setting, name)), {"long_name": label, "units": "1"})
-            for name, label in labels.items()}
-
-
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Train every cell to the end; dimensions (v_0, seed, r)."""
-    check(setting)
-    network = problem(setting, device, torch.float32)
-    params = fit(network, rule(setting), setting.steps).params
-    columns = {
-        "test_error": (measures.test_error(network, params, setting.points), "test error", "fraction"),
-        "train_error": (measures.train_error(network, params), "training error", "fraction"),
-        "train_loss": (network.train_loss(params), "training loss", "nats"),
-        "output": (params["v"].abs().mean(-1), "mean output weight |v|", "1"),
-    }
-    return xr.Dataset(
-        {name: (("v_0", "seed", "r"), values.cpu().numpy(), {"long_name": words, "units": units})
-         for name, (values, words, units) in columns.items()},
-        coords=coordinates(setting),
-    )
-
-
+@cached
 def growth(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Both layers over time, in float64: mean lengths of filters and output weights, the drift of the balance of their
-    squares, and what the rates of drift add up to; dimensions (step, v_0, seed, r)."""
-    check(setting)
+    """Both layers over time, in float64: mean lengths of filters and output weights, and how far the balance of their
+    squares has drifted; dimensions (step, v_0, seed, r)."""
     network = problem(setting, device)
     balance = network.balance(network.start())
     quantities = [
@@ -119,23 +119,5 @@ def growth(setting: Setting, device: str = "cpu") -> xr.Dataset:
     at = log_steps(setting.steps, 60)
     axes = ("v_0", "seed", "r")
     history = fit(network, rule(setting), setting.steps, quantities, axes, at).history
-    history = history.assign_coords({name: coordinates(setting)[name] for name in axes})
     time = {"long_name": "learning time η σ_ξ² d t / (nm)", "units": "1"}
     return history.assign_coords(time=("step", setting.lr * history.step.values, time))
-
-
-def check(setting: Setting) -> None:
-    """Refuse cells that the model does not have, before any other cell is computed."""
-    check_noise(1.0, setting.flip_prob)
-    check_room(setting.n, 2 * setting.m, setting.d)
-    for v_0 in setting.v_0:
-        check_output(v_0)
-    if not min(setting.r) > 0:
-        raise ValueError(f"r must be positive, so that there is a signal; got {min(setting.r)}")
-
-
-def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
-    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
-    devices.device(device)
-    check(setting)
-    return sweep(measure, setting, device=device, split=("v_0",), cell_bytes=1e6, **how)

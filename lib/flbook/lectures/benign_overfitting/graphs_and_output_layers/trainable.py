@@ -1,6 +1,5 @@
 """The two-layer convolutional network with a trainable output layer."""
 
-import math
 from collections.abc import Callable
 
 import torch
@@ -57,9 +56,3 @@ class TrainableCNN(TwoLayerCNN):
             raise ValueError(f"patches of shape {tuple(x.shape)} do not fit filters of shape {tuple(self.w.shape)}")
         z = torch.einsum("...npd,...jrd->...npjr", x, self.w)
         return self.scale * torch.einsum("...npjr,...jr->...n", self.activation(z), self.v)
-
-
-def check_output(v_0: float) -> None:
-    """Refuse a size of the output weights from which nothing can start."""
-    if not (math.isfinite(v_0) and v_0 > 0):
-        raise ValueError(f"v_0 must be positive and finite, the size of the output weights at the start; got {v_0}")

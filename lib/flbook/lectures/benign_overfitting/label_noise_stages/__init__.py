@@ -9,50 +9,56 @@ Measured besides: the same error on fresh noise, the limit of orthogonal noise p
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 import xarray as xr
 from torch import Tensor
 
-from flbook import devices, fits, measures, rivals
-from flbook.data.signal_noise import check_noise
+from flbook import devices, fits, measures
+from flbook.domains import Count, FlipProbability, Natural, NonNegative, Positive
 from flbook.dynamics.frozen import FrozenGramTraining
 from flbook.dynamics.gram import GramTraining
 from flbook.dynamics.wishart import check_room, draw_training
 from flbook.lectures.benign_overfitting.label_noise_stages.orthogonal_noise import OrthogonalNoise
 from flbook.lectures.benign_overfitting.label_noise_stages.recycled import RecycledTest
 from flbook.lectures.benign_overfitting.label_noise_stages.recycled_noise import RecycledNoise
-from flbook.runs.settings import among
-from flbook.runs.sweep import sweep
+from flbook.rivals import RIVALS, Rival, rival
+from flbook.runs import Grid, axis, cached, sweeps
 from flbook.shapes import Quantity
 from flbook.training.fit import fit, log_steps
 from flbook.training.optimizers import GradientDescent
 
 VERSION = 1
 
-MODELS = {"network": lambda problem: problem, "linear": rivals.linear, "lazy": rivals.lazy, "frozen": rivals.frozen}
-# how a rival differs from the network in the limit: factor of n SNR^2, factor of time, filters a sample may see (of m)
+AXES = ("flip_prob", "d", "seed", "n_snr2")  # of the ensemble, in this order
 FROZEN_STEP = 2.0  # times 1/m: half of what is stable on 2m features of mean square 1
+# how a rival differs from the network in the limit: factor of n SNR^2, factor of time, filters a sample may meet (of m)
 LIMITS = {"network": (1.0, 1.0, 1), "linear": (1.0, 4.0, None), "lazy": (0.5, 2.0, 2)}
 
 
 @dataclass(frozen=True)
-class Setting:
+class Setting(Grid):
     """Everything the experiment depends on; tuples are the axes of the sweep."""
 
-    model: tuple[str, ...] = ("network",)  # and its rivals: linear, lazy, frozen
-    flip_prob: tuple[float, ...] = (0.2,)  # p, exactly pn labels flipped
-    d: tuple[int, ...] = (4000, 10**9)  # patch dimension
-    n_snr2: tuple[float, ...] = (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0)  # n SNR^2, which sets |mu|
-    seed: tuple[int, ...] = tuple(range(10))
-    n: int = 100  # training samples
-    m: int = 10  # filters a sign
-    start: float = 0.01  # sigma_0 sigma_xi sqrt(d): size of <w(0), xi>
-    lr: float = 0.2  # step size, in units of nm/(sigma_xi^2 d): then stage I lasts some 15 steps
-    steps: int = 250
-    points: int = 128  # fresh noise patches to measure the test error on
+    model: tuple[Rival, ...] = axis(["network"], "model")
+    flip_prob: tuple[FlipProbability, ...] = axis([0.2], "flip probability p")  # exactly pn labels flipped
+    d: tuple[Count, ...] = axis([4000, 10**9], "patch dimension d")
+    n_snr2: tuple[Positive, ...] = axis([1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0], "n SNR²")  # sets |mu|
+    seed: tuple[Natural, ...] = axis(range(10), "seed")
+    n: Count = 100  # training samples
+    m: Count = 10  # filters a sign
+    start: NonNegative = 0.01  # sigma_0 sigma_xi sqrt(d): size of <w(0), xi>
+    lr: Positive = 0.2  # step size, in units of nm/(sigma_xi^2 d): then stage I lasts some 15 steps
+    steps: Natural = 250
+    points: Count = 128  # fresh noise patches to measure the test error on
+
+    @classmethod
+    def tiny(cls) -> "Setting":
+        """Without and with a first stage, the rivals beside the network."""
+        return cls(model=("network", *RIVALS), d=(500, 10**8), n_snr2=(1.0, 12.0), seed=(0, 1, 2), n=20, m=6, lr=0.3,
+                   steps=30, points=16)
 
     @classmethod
     def book(cls) -> "Setting":
@@ -77,9 +83,28 @@ class Setting:
         return cls(flip_prob=tuple(round(p, 2) for p in flips), n_snr2=tuple(float(f"{a:.3g}") for a in strengths),
                    seed=tuple(range(12)), steps=1000)
 
-    def thinned(self, **axes: tuple) -> "Setting":
-        """The same setting on fewer values of some axes."""
-        return replace(self, **axes)
+    def check(self) -> None:
+        """Refuse samples without flipped or without clean labels, and too few dimensions."""
+        for p in self.flip_prob:
+            if not 1 <= round(p * self.n) < self.n:
+                raise ValueError(f"flip_prob must leave at least one flipped and one clean sample of n = {self.n}; got "
+                                 f"{p}")
+        for d in self.d:
+            check_room(self.n, 2 * self.m, d)
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Train every cell and record both stages; dimensions (model, flip_prob, d, n_snr2, seed, step)."""
+    network, at, rows = problem(setting, device), log_steps(setting.steps, 20), []
+    for name in setting.model:
+        chosen = rival(network, name)
+        rule = GradientDescent(step_size(setting, network.gram.w_w) if name != "frozen" else FROZEN_STEP / setting.m)
+        rows.append(fit(chosen, rule, setting.steps, quantities(chosen, setting.points), AXES, at).history)
+    whole = xr.concat(rows, "model").transpose("model", "flip_prob", "d", "n_snr2", "seed", "step")
+    return whole.assign_coords(setting.coordinates())
+
+
+run = sweeps(measure, chunk={"flip_prob": 2})
 
 
 def problem(setting: Setting, device: str = "cpu") -> GramTraining:
@@ -95,8 +120,8 @@ def step_size(setting: Setting, like: Tensor) -> Tensor:
     return (setting.lr * setting.n * setting.m / d)[:, None, None].expand(len(setting.flip_prob), -1, -1, -1).to(like)
 
 
-def said(network: GramTraining | FrozenGramTraining, params: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
-    """What the network says about the signal, S ``(*E,)``, and about every noise patch, ``(*E, n)``."""
+def outputs(network: GramTraining | FrozenGramTraining, params: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+    """The output on the signal alone, S ``(*E,)``, and on every noise patch alone, ``(*E, n)``."""
     plus, minus = network.said_of_signals(params)
     return (plus - minus) / 2, network.said_of_noise(params, network.training_noise(params))
 
@@ -113,7 +138,7 @@ def quantities(network: GramTraining | FrozenGramTraining, points: int = 128) ->
         return mean((network.predict(params) * network.observed > 0).to(network.y), group)
 
     def own_noise(params, group):
-        return mean(said(network, params)[1] * network.observed, group)
+        return mean(outputs(network, params)[1] * network.observed, group)
 
     def error(params, cosine):
         law = RecycledNoise.overlap(cosine)
@@ -128,31 +153,11 @@ def quantities(network: GramTraining | FrozenGramTraining, points: int = 128) ->
     ]
     return [
         *rows,
-        Quantity("signal", lambda params: said(network, params)[0], (), "said about the signal, S"),
+        Quantity("signal", lambda params: outputs(network, params)[0], (), "said about the signal, S"),
         Quantity("test_recycled", lambda params: error(params, 1.0), (), "test error, training noise", "fraction"),
         Quantity("test_fresh", lambda params: error(params, 0.0), (), "test error, fresh noise", "fraction"),
         Quantity("train_loss", network.train_loss, (), "training loss", "nats"),
     ]
-
-
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Train every cell and record both stages; dimensions (model, flip_prob, d, n_snr2, seed, step)."""
-    network = problem(setting, device)
-    axes, at = ("flip_prob", "d", "seed", "n_snr2"), log_steps(setting.steps, 20)
-    rows = []
-    for name in setting.model:
-        rival = MODELS[name](network)
-        rule = GradientDescent(step_size(setting, network.gram.w_w) if name != "frozen" else FROZEN_STEP / setting.m)
-        rows.append(fit(rival, rule, setting.steps, quantities(rival, setting.points), axes, at).history)
-    whole = xr.concat(rows, "model").transpose("model", "flip_prob", "d", "n_snr2", "seed", "step")
-    return whole.assign_coords({name: coordinate(setting, name) for name in ("model", *axes)})
-
-
-def coordinate(setting: Setting, name: str) -> tuple:
-    """An axis with its name and unit."""
-    labels = {"model": "model", "d": "patch dimension d", "flip_prob": "flip probability p", "n_snr2": "n SNR²",
-              "seed": "seed"}
-    return (name, list(getattr(setting, name)), {"long_name": labels[name], "units": "1"})
 
 
 def limit(setting: Setting, model: str = "network") -> xr.Dataset:
@@ -172,18 +177,19 @@ def limit(setting: Setting, model: str = "network") -> xr.Dataset:
     ]
     rule, axes = GradientDescent(setting.lr * speed), ("flip_prob", "n_snr2")
     history = fit(groups, rule, setting.steps, record, axes, log_steps(setting.steps, 20)).history
-    return history.assign_coords({name: coordinate(setting, name) for name in axes})
+    return history.assign_coords(setting.coordinates(*axes))
 
 
+@cached
 def margins(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Observed label times output of every training sample, step by step; of the first member of every axis."""
     network = problem(setting, device)
     record = [Quantity("margin", lambda params: network.predict(params) * network.observed, ("sample",),
                        "observed label times output")]
-    rule, axes = GradientDescent(step_size(setting, network.gram.w_w)), ("flip_prob", "d", "seed", "n_snr2")
-    history = fit(network, rule, setting.steps, record, axes, log_steps(setting.steps, 24)).history
+    rule = GradientDescent(step_size(setting, network.gram.w_w))
+    history = fit(network, rule, setting.steps, record, AXES, log_steps(setting.steps, 24)).history
     flipped = (network.y != network.observed)[0, 0, 0, 0].cpu().numpy()
-    return history.isel({name: 0 for name in axes}).assign_coords(flipped=("sample", flipped))
+    return history.isel(dict.fromkeys(AXES, 0)).assign_coords(flipped=("sample", flipped))
 
 
 def overlap(setting: Setting, cosines: tuple[float, ...], device: str = "cpu") -> xr.Dataset:
@@ -195,21 +201,20 @@ def overlap(setting: Setting, cosines: tuple[float, ...], device: str = "cpu") -
     """
     network = problem(setting, device)
     params = fit(network, GradientDescent(step_size(setting, network.gram.w_w)), setting.steps).params
-    signal, noise = said(network, params)
+    signal, noise = outputs(network, params)
     wrong, predicted = [], []
     for cosine in cosines:
         test = RecycledTest(network, RecycledNoise.overlap(cosine))
         wrong.append(measures.test_error(test, params, setting.points))
         beaten = cosine * noise * network.observed > signal[..., None]
         predicted.append(beaten.to(noise).mean(-1) / 2)
-    axes = ("flip_prob", "d", "seed", "n_snr2")
     about = {"test_error": "test error", "predicted": "share with cosine · N > S, halved"}
     values = {"test_error": torch.stack(wrong), "predicted": torch.stack(predicted)}
     cosine = ("cosine", list(cosines), {"long_name": "cosine of test noise with training noise", "units": "1"})
     return xr.Dataset(
-        {name: (("cosine", *axes), value.cpu().numpy(), {"long_name": about[name], "units": "fraction"})
+        {name: (("cosine", *AXES), value.cpu().numpy(), {"long_name": about[name], "units": "fraction"})
          for name, value in values.items()},
-        coords={"cosine": cosine, **{name: coordinate(setting, name) for name in axes}},
+        coords={"cosine": cosine} | setting.coordinates(*AXES),
     )
 
 
@@ -217,27 +222,6 @@ def crossing(curves: xr.DataArray, x: str, level: float) -> fits.Fit:
     """Where the mean over the seeds crosses a level as x grows, and where each seed's own curve does."""
     each = [float(fits.crossing(curves.isel(seed=[k]), x, level)) for k in range(curves.sizes["seed"])]
     return fits.Fit(float(fits.crossing(curves, x, level)), (math.nan, math.nan), np.array(each))
-
-
-def check(setting: Setting) -> None:
-    """Refuse what the model does not have, before any cell is computed."""
-    for p in setting.flip_prob:
-        check_noise(1.0, p)
-        if not 1 <= round(p * setting.n) < setting.n:
-            raise ValueError(f"flip_prob must leave at least one flipped and one clean sample of n = {setting.n}; got "
-                             f"{p}")
-    for d in setting.d:
-        check_room(setting.n, 2 * setting.m, d)
-    if not min(setting.n_snr2) > 0:
-        raise ValueError(f"n_snr2 must be positive, so that there is a signal to learn; got {min(setting.n_snr2)}")
-    among("model", setting.model, MODELS)
-
-
-def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
-    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
-    check(setting)
-    how = {"memory": 2**25} | how  # a chunk's arrays stay near the processor's cache
-    return sweep(measure, setting, device=device, split=("seed",), cell_bytes=40 * setting.m * setting.n, **how)
 
 
 def stored(dataset: xr.Dataset) -> xr.Dataset:

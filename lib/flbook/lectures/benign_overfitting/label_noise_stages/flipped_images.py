@@ -9,7 +9,8 @@ from torch import Tensor
 
 from flbook import rng
 from flbook.data.images import Images
-from flbook.data.signal_noise import check_flips, flipped_labels
+from flbook.data.signal_noise import flipped_labels
+from flbook.domains import Checked, Count, FlipProbability
 
 
 class PictureSample(NamedTuple):
@@ -21,19 +22,19 @@ class PictureSample(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class FlippedImages:
+class FlippedImages(Checked):
     """Pictures of two classes, equally many of either, of which exactly round(p n) are observed with the wrong label.
 
     Each channel is shifted and scaled to mean 0 and variance 1 over all pictures of `images`.
     """
 
     images: Images
-    n: int = 200  # training samples
-    flip_prob: float = 0.2  # p
+    n: Count = 200  # training samples
+    flip_prob: FlipProbability = 0.2  # p
     unseen: Images | None = None  # pictures to test on; None takes those of `images` that training leaves out
 
     def __post_init__(self):
-        check_flips(self.flip_prob)
+        super().__post_init__()
         smallest = min(int((self.images.y == sign).sum()) for sign in (1, -1))
         most = 2 * smallest - (1 if self.unseen is None else 0)
         if not 2 <= self.n <= most:

@@ -8,42 +8,46 @@ and automobiles, for a GPU.
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 import xarray as xr
 
-from flbook import devices, rivals
+from flbook import devices
 from flbook.data.images import cifar10, digits
-from flbook.data.signal_noise import check_flips
+from flbook.domains import Count, FlipProbability, Natural, Positive
 from flbook.lectures.benign_overfitting.label_noise_stages.flipped_images import FlippedImages
 from flbook.lectures.benign_overfitting.label_noise_stages.vgg import VGG
 from flbook.models import ConvNet, identity
-from flbook.runs.settings import among
-from flbook.runs.sweep import sweep
+from flbook.runs import Grid, axis, sweeps
 from flbook.shapes import Quantity
 from flbook.training.batches import Batches
 from flbook.training.fit import fit
 from flbook.training.network import Training
 from flbook.training.optimizers import Momentum
+from flbook.training.problem import Problem
 
 VERSION = 1
 
-MODELS = ("network", "linear", "lazy", "vgg")
-
 
 @dataclass(frozen=True)
-class Setting:
+class Setting(Grid):
     """Everything the experiment depends on; tuples are the axes of the sweep."""
 
-    model: tuple[str, ...] = ("network",)  # ConvNet, its rivals linear and lazy, or vgg
-    pair: tuple[str, ...] = ("3 8",)  # the two classes: digits, or names of CIFAR-10
-    flip_prob: tuple[float, ...] = (0.2,)  # p, exactly pn labels flipped
-    seed: tuple[int, ...] = tuple(range(10))  # of pictures and of weights
-    n: int = 140  # training pictures
-    lr: float = 0.05  # of momentum with beta = 0.9
-    epochs: int = 120
-    batch: int | None = None  # pictures a step; None is all of them, one step an epoch
-    every: int = 5  # epochs between records
+    model: tuple[Literal["network", "linear", "lazy", "vgg"], ...] = axis(["network"], "model")  # network: a ConvNet
+    pair: tuple[str, ...] = axis(["3 8"], "classes")  # two digits, or two names of CIFAR-10
+    flip_prob: tuple[FlipProbability, ...] = axis([0.2], "flip probability p")  # exactly pn labels flipped
+    seed: tuple[Natural, ...] = axis(range(10), "seed")  # of pictures and of weights
+    n: Count = 140  # training pictures
+    lr: Positive = 0.05  # of momentum with beta = 0.9
+    epochs: Count = 120
+    batch: Count | None = None  # pictures a step; None is all of them, one step an epoch
+    every: Count = 5  # epochs between records
+
+    @classmethod
+    def tiny(cls) -> "Setting":
+        """Two pairs of digits, the network and its lazy rival, two epochs."""
+        return cls(model=("network", "lazy"), pair=("3 8", "1 7"), seed=(0, 1), n=30, epochs=2, every=2)
 
     @classmethod
     def book(cls) -> "Setting":
@@ -66,6 +70,30 @@ class Setting:
         return cls(model=("vgg",), pair=("airplane automobile",), seed=(0, 1, 2), n=10000, lr=0.01, epochs=60,
                    batch=100, every=1)
 
+    def check(self) -> None:
+        """Refuse samples without flipped or without clean pictures, and records beyond the end."""
+        for p in self.flip_prob:
+            if not 1 <= round(p * self.n) < self.n:
+                raise ValueError(f"flip_prob must leave at least one flipped and one clean picture of n = {self.n}; "
+                                 f"got {p}")
+        if self.epochs < self.every:
+            raise ValueError(f"every must lie between 1 and epochs = {self.epochs}; got {self.every}")
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Train every cell; dimensions (model, pair, flip_prob, seed, epoch)."""
+    rows = [
+        xr.concat([
+            xr.concat([one(setting, model, pair, p, device) for p in setting.flip_prob], "flip_prob")
+            for pair in setting.pair], "pair")
+        for model in setting.model
+    ]
+    whole = xr.concat(rows, "model").transpose("model", "pair", "flip_prob", "seed", "epoch")
+    return whole.assign_coords(setting.coordinates())
+
+
+run = sweeps(measure, chunk={"model": 1})
+
 
 def pictures(pair: str, n: int, flip_prob: float) -> FlippedImages:
     """The two classes that `pair` names, with CIFAR-10's own test pictures if they are its classes."""
@@ -75,7 +103,7 @@ def pictures(pair: str, n: int, flip_prob: float) -> FlippedImages:
     return FlippedImages(cifar10((first, second)), n, flip_prob, cifar10((first, second), train=False))
 
 
-def problem(setting: Setting, model: str, data: FlippedImages, device: str) -> Training:
+def problem(setting: Setting, model: str, data: FlippedImages, device: str) -> Problem:
     """The training problem of all seeds, each with its own pictures and weights."""
     sample = data.draw(setting.seed)
     image = tuple(sample.x.shape[-3:])
@@ -89,10 +117,10 @@ def problem(setting: Setting, model: str, data: FlippedImages, device: str) -> T
     if setting.batch is not None:
         return Batches(Training(network, x, observed), setting.batch, setting.seed[0])
     plain = Training(network, x, observed)
-    return rivals.lazy(plain) if model == "lazy" else plain
+    return plain.lazy() if model == "lazy" else plain
 
 
-def outputs(task: Training, params: dict, x: torch.Tensor, at_once: int = 1000) -> torch.Tensor:
+def outputs(task: Problem, params: dict, x: torch.Tensor, at_once: int = 1000) -> torch.Tensor:
     """Outputs ``(seed, pictures)``, a thousand pictures at a time."""
     with torch.no_grad():
         return torch.cat([task.predict(params, part) for part in x.split(at_once, dim=-4)], -1)
@@ -128,39 +156,6 @@ def one(setting: Setting, model: str, pair: str, flip_prob: float, device: str) 
         epoch=("epoch", [step // per_epoch for step in at], epoch))
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Train every cell; dimensions (model, pair, flip_prob, seed, epoch)."""
-    rows = [
-        xr.concat([
-            xr.concat([one(setting, model, pair, p, device) for p in setting.flip_prob], "flip_prob")
-            for pair in setting.pair], "pair")
-        for model in setting.model
-    ]
-    whole = xr.concat(rows, "model").transpose("model", "pair", "flip_prob", "seed", "epoch")
-    labels = {"model": "model", "pair": "classes", "flip_prob": "flip probability p", "seed": "seed"}
-    return whole.assign_coords({name: (name, list(getattr(setting, name)), {"long_name": label, "units": "1"})
-                                for name, label in labels.items()})
-
-
-def check(setting: Setting) -> None:
-    """Refuse what there is no experiment for, before any cell is computed."""
-    for p in setting.flip_prob:
-        check_flips(p)
-        if not 1 <= round(p * setting.n) < setting.n:
-            raise ValueError(f"flip_prob must leave at least one flipped and one clean picture of n = {setting.n}; got "
-                             f"{p}")
-    among("model", setting.model, MODELS)
-    if setting.epochs < setting.every or setting.every < 1:
-        raise ValueError(f"every must lie between 1 and epochs = {setting.epochs}; got {setting.every}")
-
-
-def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
-    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
-    check(setting)
-    cell = 3e8 if "vgg" in setting.model else 2e7
-    return sweep(measure, setting, device=device, split=("model", "pair", "flip_prob"), cell_bytes=cell, **how)
-
-
 def stored(dataset: xr.Dataset) -> xr.Dataset:
     """Of a paper run: everything, as 32-bit numbers."""
     return dataset.astype("float32")
@@ -169,5 +164,3 @@ def stored(dataset: xr.Dataset) -> xr.Dataset:
 def best_epoch(dataset: xr.Dataset) -> xr.DataArray:
     """Where the accuracy on fresh pictures, averaged over the seeds, is highest."""
     return dataset.test_accuracy.mean("seed").idxmax("epoch")
-
-

@@ -83,6 +83,11 @@ class OrthogonalNoise(OwnLaw):
         clean, flipped = (logistic(margin, torch.ones_like(margin)) @ self.weight for margin in self.margins(params))
         return (1 - self.flip_prob) * clean + self.flip_prob * flipped
 
+    def norm(self, direction: Params) -> Float[Tensor, "*E"]:
+        """Euclidean length of a direction in the numbers that are followed."""
+        square = sum(direction[name].square().sum(-1) for name in ("clean", "flipped"))
+        return (direction["signal"].square() + square).sqrt()
+
     def fitted_flipped(self, params: Params) -> Float[Tensor, "*E"]:
         """Share of flipped samples whose observed label is fitted."""
         return (self.margins(params)[1] > 0).to(self.n_snr2) @ self.weight

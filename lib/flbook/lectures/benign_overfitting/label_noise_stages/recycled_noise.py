@@ -18,20 +18,15 @@ from torch import Tensor
 
 from flbook import rng
 from flbook.data.signal_noise import Sample, check_noise, flipped_labels
+from flbook.domains import Checked, NonNegative
 
 
 @dataclass(frozen=True)
-class RecycledNoise:
+class RecycledNoise(Checked):
     """How much of a training noise patch a test sample repeats, and how much fresh noise comes on top."""
 
-    keep: float = 1.0  # c
-    extra: float = 0.0  # s, fresh noise in units of sigma_xi
-
-    def __post_init__(self):
-        for name in ("keep", "extra"):
-            value = getattr(self, name)
-            if not (math.isfinite(value) and value >= 0):
-                raise ValueError(f"{name} must be finite and not negative, an amount of noise; got {value}")
+    keep: NonNegative = 1.0  # c
+    extra: NonNegative = 0.0  # s, fresh noise in units of sigma_xi
 
     @classmethod
     def overlap(cls, cosine: float) -> "RecycledNoise":

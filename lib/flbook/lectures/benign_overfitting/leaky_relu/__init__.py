@@ -6,47 +6,54 @@ with weights not much longer than those of the hard-margin classifier (Theorem 3
 :math:`e^{-C\alpha^2 d/k}` (Theorems 3.2 and 3.3); with :math:`\gamma \lesssim \alpha^3/d` overfitting harms (3.4).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
+from typing import Annotated, Literal
 
 import numpy as np
 import torch
 import xarray as xr
 
-from flbook import devices, estimators, measures, rivals
+from flbook import devices, estimators, measures
 from flbook.data.signal_noise import flipped_labels
+from flbook.domains import Count, FlipProbability, Natural, Positive, Probability, Range
 from flbook.lectures.benign_overfitting.leaky_relu.mixture import Mixture
 from flbook.lectures.benign_overfitting.leaky_relu.single_patch import SampleGram, SinglePatchTraining
 from flbook.lectures.benign_overfitting.leaky_relu.stopping import Stop, descend
 from flbook.models.activations import leaky_relu
 from flbook.models.cnn import initial_weights
-from flbook.runs.sweep import sweep
+from flbook.rivals import rival
+from flbook.runs import Grid, axis, sweeps
 from flbook.shapes import Quantity
 from flbook.training.fit import fit
 from flbook.training.optimizers import GradientDescent
 
 VERSION = 1
-MODELS = {"network": lambda problem: problem, "linear": rivals.linear, "lazy": rivals.lazy}
 STOPS = {"every label fitted": 0.0, "zero hinge loss": 1.0}
-UNITS = ("1", "1/n", "1/k", "1/d")
 
 
 @dataclass(frozen=True)
-class Setting:
+class Setting(Grid):
     """Everything the experiment depends on; tuples are the axes of the sweep."""
 
-    model: tuple[str, ...] = ("network",)  # and its rivals: linear, lazy
-    n: tuple[int, ...] = (30, 45, 60)  # training samples
-    flip_prob: tuple[float, ...] = (0.1,)  # k/n, share of flipped labels
-    ratio: tuple[float, ...] = (1, 2, 3, 4, 6, 8)  # d/n
-    gamma: tuple[float, ...] = (5.0,)  # signal strength, in units of `gamma_unit`
-    seed: tuple[int, ...] = tuple(range(10))
-    gamma_unit: str = "1/n"
-    leak: float = 0.1  # slope of the activation left of zero
-    m: int = 16  # filters a sign
-    lr: float = 1.0  # step size on the summed loss, in units of 1/(2 m n)
-    limit: int = 100_000  # steps after which a member counts as not converged
-    points: int = 1024  # fresh samples to measure the test error on, each under both labels
+    model: tuple[Literal["network", "linear", "lazy"], ...] = axis(["network"], "model")
+    n: tuple[Count, ...] = axis([30, 45, 60], "samples n")
+    flip_prob: tuple[FlipProbability, ...] = axis([0.1], "share of flipped labels k/n", "fraction")
+    ratio: tuple[Annotated[float, Range(1)], ...] = axis([1, 2, 3, 4, 6, 8], "dimension d/n")  # any labels fit
+    gamma: tuple[Positive, ...] = axis([5.0], "signal strength γ")  # in units of `gamma_unit`
+    seed: tuple[Natural, ...] = axis(range(10), "seed")
+    gamma_unit: Literal["1", "1/n", "1/k", "1/d"] = "1/n"
+    leak: Probability = 0.1  # slope of the activation left of zero
+    m: Count = 16  # filters a sign
+    lr: Positive = 1.0  # step size on the summed loss, in units of 1/(2 m n)
+    limit: Natural = 100_000  # steps after which a member counts as not converged
+    points: Count = 1024  # fresh samples to measure the test error on, each under both labels
+
+    @classmethod
+    def tiny(cls) -> "Setting":
+        """A few small samples, network and rivals."""
+        return cls(model=("network", "linear", "lazy"), n=(10, 14), flip_prob=(0.1, 0.2), ratio=(1.5, 4), gamma=(3.0,),
+                   seed=(0, 1, 2), m=3, points=256)
 
     @classmethod
     def book(cls) -> "Setting":
@@ -75,26 +82,38 @@ class Setting:
         return cls(n=(40,), flip_prob=(0.05, 0.1, 0.2), ratio=(2, 4, 6, 8), gamma=(1.0,),
                    seed=tuple(range(6)), gamma_unit="1/k")
 
-    def thinned(self, **axes) -> "Setting":
-        """The same setting with some fields changed."""
-        return replace(self, **axes)
+    def check(self) -> None:
+        """Refuse signals that are longer than a sample."""
+        for n, flip_prob, ratio, gamma in product(self.n, self.flip_prob, self.ratio, self.gamma):
+            d = round(ratio * n)
+            Mixture(n, d, strength(self, n, d, flip_prob, gamma), flip_prob)
+
+    def coordinates(self, *names: str) -> dict[str, tuple]:
+        """As every setting's, with the unit of the signal strength."""
+        found = super().coordinates(*names)
+        if "gamma" in found:
+            found["gamma"][2]["units"] = self.gamma_unit
+        return found
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Train every cell to zero hinge loss; dimensions (stop, model, n, flip_prob, ratio, gamma, seed)."""
+    cells = [_trained(problem(setting, n, p), setting, device) for n in setting.n for p in setting.flip_prob]
+    shape = (len(setting.n), len(setting.flip_prob))
+    joined = xr.concat(cells, "cell").assign_coords(cell=np.arange(len(cells)))
+    where = xr.DataArray(np.arange(len(cells)).reshape(shape), dims=("n", "flip_prob"))
+    found = joined.isel(cell=where).drop_vars("cell")
+    order = ("stop", "model", "n", "flip_prob", "ratio", "gamma", "seed")
+    return found.transpose(*order, missing_dims="ignore").assign_coords(setting.coordinates())
+
+
+run = sweeps(measure, chunk={"n": 6})
 
 
 def strength(setting: Setting, n: int, d: int, flip_prob: float, gamma: float) -> float:
     """The signal strength of a cell."""
     unit = {"1": 1, "1/n": 1 / n, "1/k": 1 / max(round(flip_prob * n), 1), "1/d": 1 / d}[setting.gamma_unit]
     return gamma * unit
-
-
-def check(setting: Setting) -> None:
-    """Refuse cells that the model does not have, before any other cell is computed."""
-    if setting.gamma_unit not in UNITS:
-        raise ValueError(f"gamma_unit must be one of {', '.join(UNITS)}; got {setting.gamma_unit!r}")
-    for n, flip_prob, ratio, gamma in product(setting.n, setting.flip_prob, setting.ratio, setting.gamma):
-        d = round(ratio * n)
-        if d < n:
-            raise ValueError(f"ratio must be at least 1, so that any labels can be fitted; got d/n = {ratio}")
-        Mixture(n, d, strength(setting, n, d, flip_prob, gamma), flip_prob)
 
 
 def problem(setting: Setting, n: int, flip_prob: float) -> SinglePatchTraining:
@@ -115,34 +134,6 @@ def drawn(setting: Setting, n: int, d: int, flip_prob: float, gamma: float) -> t
     sample = data.draw(setting.seed)
     w = initial_weights(d, 2 * setting.m, 1 / (2 * setting.m * d**0.5), setting.seed)
     return SampleGram.of(sample.x, sample.mu, w), data.sigma_xi
-
-
-def coordinates(setting: Setting) -> dict[str, tuple]:
-    """The axes with their names and units."""
-    labels = {"model": "model", "n": "samples n", "flip_prob": "share of flipped labels k/n", "ratio": "dimension d/n",
-              "gamma": "signal strength γ", "seed": "seed"}
-    units = {"gamma": setting.gamma_unit, "flip_prob": "fraction"}
-    return {name: (name, list(getattr(setting, name)), {"long_name": label, "units": units.get(name, "1")})
-            for name, label in labels.items()}
-
-
-def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
-    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
-    devices.device(device)
-    check(setting)
-    cell_bytes = 16 * 2 * setting.m * 2 * setting.points + 40 * max(setting.n) ** 2
-    return sweep(measure, setting, device=device, split=("n", "flip_prob", "ratio"), cell_bytes=cell_bytes, **how)
-
-
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Train every cell to zero hinge loss; dimensions (stop, model, n, flip_prob, ratio, gamma, seed)."""
-    cells = [_trained(problem(setting, n, p), setting, device) for n in setting.n for p in setting.flip_prob]
-    shape = (len(setting.n), len(setting.flip_prob))
-    joined = xr.concat(cells, "cell").assign_coords(cell=np.arange(len(cells)))
-    where = xr.DataArray(np.arange(len(cells)).reshape(shape), dims=("n", "flip_prob"))
-    found = joined.isel(cell=where).drop_vars("cell")
-    order = ("stop", "model", "n", "flip_prob", "ratio", "gamma", "seed")
-    return found.transpose(*order, missing_dims="ignore").assign_coords(coordinates(setting))
 
 
 def race(setting: Setting, steps: int = 7000, fresh: int = 512, at: tuple[int, ...] | None = None) -> xr.Dataset:
@@ -170,7 +161,7 @@ def race(setting: Setting, steps: int = 7000, fresh: int = 512, at: tuple[int, .
     rule = GradientDescent(setting.lr / (2 * setting.m))
     history = fit(network, rule, steps, quantities, ("seed",), at).history
     y, observed = flipped_labels(setting.n[0], setting.flip_prob[0], 0)
-    return history.assign_coords(seed=coordinates(setting)["seed"], flipped=("sample", (y != observed).numpy()))
+    return history.assign_coords(setting.coordinates("seed") | {"flipped": ("sample", (y != observed).numpy())})
 
 
 def _trained(network: SinglePatchTraining, setting: Setting, device: str) -> xr.Dataset:
@@ -178,10 +169,10 @@ def _trained(network: SinglePatchTraining, setting: Setting, device: str) -> xr.
     axes, rows = ("ratio", "gamma", "seed"), []
     svm = estimators.hard_margin(network.gram.x_x, network.observed.expand(*network.members, -1))
     for name in setting.model:
-        rival = MODELS[name](network)
-        training = rival.to(devices.device(device), torch.float32)
+        chosen = rival(network, name)
+        training = chosen.to(devices.device(device), torch.float32)
         stops = descend(training, setting.lr / (2 * setting.m), tuple(STOPS.values()), setting.limit)
-        rows.append([described(rival, stop, svm, setting.points) for stop in stops])
+        rows.append([described(chosen, stop, svm, setting.points) for stop in stops])
     dims = ("model", "stop", *axes)
     found = {key: (dims, np.stack([[one[key] for one in row] for row in rows])) for key in rows[0][0]}
     square = (svm * network.observed).sum(-1)
@@ -200,13 +191,12 @@ def margin_error(setting: Setting, extra: float = 0.0) -> xr.DataArray:
     extra: added to the diagonal of the inner products, which makes it a soft margin with squared slack.
     Dimensions (ratio, seed).
     """
-    network = problem(replace(setting, gamma=setting.gamma[:1], m=1), setting.n[0], setting.flip_prob[0])
+    network = problem(setting.thinned(gamma=setting.gamma[:1], m=1), setting.n[0], setting.flip_prob[0])
     x_x, observed = network.gram.x_x, network.observed.expand(*network.members, -1)
     c = estimators.hard_margin(x_x + extra * torch.eye(setting.n[0]), observed)
     square = torch.einsum("...n,...np,...p->...", c, x_x, c)
     error = readout_error(network, (c * network.gram.x_mu).sum(-1), square)[:, 0]
-    coords = {name: coordinates(setting)[name] for name in ("ratio", "seed")}
-    return xr.DataArray(error.numpy(), coords, ("ratio", "seed"), "svm_error",
+    return xr.DataArray(error.numpy(), setting.coordinates("ratio", "seed"), ("ratio", "seed"), "svm_error",
                         {"long_name": "test error of the margin classifier", "units": "fraction"})
 
 

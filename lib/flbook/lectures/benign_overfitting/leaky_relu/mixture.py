@@ -2,14 +2,15 @@
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from flbook import rng
-from flbook.data.signal_noise import check_flips, check_sizes, flipped_labels
+from flbook.data.signal_noise import flipped_labels
+from flbook.domains import Checked, Count, FlipProbability, Range
 
 
 class MixtureSample(NamedTuple):
@@ -23,7 +24,7 @@ class MixtureSample(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Mixture:
+class Mixture(Checked):
     r"""Samples of one patch around two opposite centres, exactly ``round(flip_prob n)`` labels observed flipped.
 
     .. math:: x_i = \sqrt{\gamma}\, y_i v + \sqrt{1 - \gamma}\, n_i, \qquad n_i \sim N(0, (I - vv^\top)/d)
@@ -35,16 +36,10 @@ class Mixture:
     Source: Karhadkar et al. (2024), Section 2.
     """
 
-    n: int = 60  # training samples
-    d: int = 240  # dimension
-    gamma: float = 0.08  # signal strength, in (0, 1)
-    flip_prob: float = 0.1  # share of flipped labels, in [0, 1/2)
-
-    def __post_init__(self):
-        check_sizes(self.n, self.d)
-        if not 0 < self.gamma < 1:
-            raise ValueError(f"gamma must lie in (0, 1), the share of the signal in |x|^2; got {self.gamma}")
-        check_flips(self.flip_prob)
+    n: Count = 60  # training samples
+    d: Annotated[int, Range(2)] = 240  # dimension
+    gamma: Annotated[float, Range(0, 1, "()")] = 0.08  # signal strength, the share of the signal in |x|^2
+    flip_prob: FlipProbability = 0.1  # share of flipped labels
 
     @property
     def sigma_xi(self) -> float:

@@ -8,16 +8,16 @@ error, about :math:`\Phi(-(1-2p)\sqrt r)` with :math:`r = n\|\mu\|^4/d`, and the
 
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 import xarray as xr
 
 from flbook import devices, measures
-from flbook.data.signal_noise import check_noise, flipped_labels
+from flbook.data.signal_noise import flipped_labels
+from flbook.domains import Count, FlipProbability, Natural, NonNegative, Positive, Probability
 from flbook.dynamics.wishart import check_room, draw_gram
 from flbook.lectures.benign_overfitting.leaky_relu.single_patch import SampleGram, SinglePatchTraining
 from flbook.models.activations import smooth_leaky_relu
-from flbook.runs.sweep import sweep
+from flbook.runs import Grid, axis, sweeps
 from flbook.training.fit import fit
 from flbook.training.losses import logistic
 from flbook.training.optimizers import GradientDescent
@@ -26,21 +26,26 @@ VERSION = 1
 
 
 @dataclass(frozen=True)
-class Setting:
+class Setting(Grid):
     """Everything the experiment depends on; tuples are the axes of the sweep."""
 
-    d: tuple[float, ...] = (2e4, 2e6)  # dimension
-    r: tuple[float, ...] = (0.1, 0.3, 1.0, 3.0, 10.0)  # n |mu|^4 / d
-    seed: tuple[int, ...] = tuple(range(40))
-    n: int = 100  # training samples
-    m: int = 5  # filters a sign
-    flip_prob: float = 0.15
-    leak: float = 0.1
-    sharpness: float = 10.0  # of the smooth kink
-    sigma_0: float = 1e-7
-    lr: float = 0.5  # step size, in units of n/d
-    steps: int = 50
-    points: int = 2048
+    d: tuple[Positive, ...] = axis([2e4, 2e6], "dimension d")
+    r: tuple[NonNegative, ...] = axis([0.1, 0.3, 1.0, 3.0, 10.0], "r = n|μ|⁴/(σ_ξ⁴ d)")
+    seed: tuple[Natural, ...] = axis(range(40), "seed")
+    n: Count = 100  # training samples
+    m: Count = 5  # filters a sign
+    flip_prob: FlipProbability = 0.15
+    leak: Probability = 0.1
+    sharpness: Positive = 10.0  # of the smooth kink
+    sigma_0: NonNegative = 1e-7
+    lr: Positive = 0.5  # step size, in units of n/d
+    steps: Natural = 50
+    points: Count = 2048  # fresh samples to measure the test error on, each under both labels
+
+    @classmethod
+    def tiny(cls) -> "Setting":
+        """Two dimensions and signals, few samples."""
+        return cls(d=(1e5, 1e6), r=(0.3, 1.0), seed=(0, 1), n=20, m=3, steps=30, points=256)
 
     @classmethod
     def book(cls) -> "Setting":
@@ -52,15 +57,9 @@ class Setting:
         """More dimensions and seeds; the paper has no experiment of its own."""
         return cls(d=(2e4, 2e5, 2e6, 2e7), seed=tuple(range(200)), steps=200)
 
-
-def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
-    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
-    devices.device(device)
-    check_noise(1.0, setting.flip_prob)
-    check_room(setting.n, 2 * setting.m, int(min(setting.d)))
-    cell_bytes = 8 * (8 * setting.n * setting.n + 8 * setting.m * setting.points)
-    how = {"memory": 2e8} | how
-    return sweep(measure, setting, device=device, split=("seed", "d"), cell_bytes=cell_bytes, **how)
+    def check(self) -> None:
+        """Refuse too few dimensions."""
+        check_room(self.n, 2 * self.m, int(min(self.d)))
 
 
 def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
@@ -87,10 +86,11 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
         "bend": ((network.preactivations(params).abs() * setting.sharpness > 2).double().mean((-2, -1)),
                  "share of pre-activations beyond the bend", "fraction"),
     }
-    names = {"d": ("dimension d", setting.d), "seed": ("seed", setting.seed), "r": ("r = n|μ|⁴/(σ_ξ⁴ d)", setting.r)}
     return xr.Dataset(
-        {key: (tuple(names), value.cpu().numpy(), {"long_name": text, "units": unit})
-         for key, (value, text, unit) in columns.items()},
-        coords={key: (key, np.array(values), {"long_name": text, "units": "1"})
-                for key, (text, values) in names.items()},
+        {name: (("d", "seed", "r"), value.cpu().numpy(), {"long_name": text, "units": unit})
+         for name, (value, text, unit) in columns.items()},
+        coords=setting.coordinates(),
     )
+
+
+run = sweeps(measure, chunk={"seed": 14, "d": 2})

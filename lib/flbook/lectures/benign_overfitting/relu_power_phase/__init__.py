@@ -9,46 +9,54 @@ makes of a noise patch. Time is :math:`\eta\sigma_\xi^2 d\,t/m`, the same for ev
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import product
+from typing import Annotated, Literal
 
 import numpy as np
 import torch
 import xarray as xr
 
-from flbook import devices, measures, rivals
+from flbook import devices, measures
 from flbook.data.signal_noise import flipped_labels, noise_preactivations
+from flbook.domains import Count, Natural, Positive, Range
 from flbook.dynamics.gram import GramTraining
 from flbook.dynamics.wishart import check_room, draw_gram
 from flbook.lectures.benign_overfitting.relu_power_phase import blow_up, race
 from flbook.models.activations import relu_power
-from flbook.runs.settings import among, lattice
-from flbook.runs.sweep import sweep
+from flbook.rivals import RIVALS, Rival, rival
+from flbook.runs import Grid, axis, cached, lattice, sweeps
 from flbook.shapes import Quantity
 from flbook.training.fit import fit, log_steps
 from flbook.training.optimizers import GradientDescent
 
 VERSION = 1
 
-MODELS = {"network": lambda problem: problem, "linear": rivals.linear, "lazy": rivals.lazy, "frozen": rivals.frozen}
+TIME = {"long_name": "learning time η σ_ξ² d t / m", "units": "1"}
 
 
 @dataclass(frozen=True)
-class Setting:
+class Setting(Grid):
     """Everything the experiment depends on; tuples are the axes of the sweep. The unit of length is sigma_xi."""
 
-    model: tuple[str, ...] = ("network",)  # its rivals, linear, lazy, frozen; and forecast, its closed form
-    q: tuple[float, ...] = (3.0,)  # power of the activation; 1 is ReLU
-    n: tuple[int, ...] = (20,)  # training samples
-    d: tuple[int, ...] = (4000, 16000, 64000)  # patch dimension
-    snr: tuple[float, ...] = lattice(0.2, 0.8, 11)  # |mu| / (sigma_xi sqrt d)
-    seed: tuple[int, ...] = tuple(range(24))
-    m: int = 10  # filters a sign
-    start: float = 0.1  # sigma_0 sigma_xi sqrt d: a fresh filter's response to noise
-    lr: float = 0.05  # step size, in units of nm/(sigma_xi^2 d)
-    steps: int = 600
-    points: int = 512  # fresh noise patches to measure the test error on, each under both labels
+    model: tuple[Literal[Rival, "forecast"], ...] = axis(["network"], "model")  # a forecast is its closed form
+    q: tuple[Annotated[float, Range(1)], ...] = axis([3.0], "power q of the activation")  # 1 is ReLU
+    n: tuple[Count, ...] = axis([20], "samples n")
+    d: tuple[Count, ...] = axis([4000, 16000, 64000], "patch dimension d")
+    snr: tuple[Positive, ...] = axis(lattice(0.2, 0.8, 11), "SNR = |μ|/(σ_ξ √d)")
+    seed: tuple[Natural, ...] = axis(range(24), "seed")
+    m: Count = 10  # filters a sign
+    start: Positive = 0.1  # sigma_0 sigma_xi sqrt d: a fresh filter's response to noise
+    lr: Positive = 0.05  # step size, in units of nm/(sigma_xi^2 d)
+    steps: Natural = 600
+    points: Count = 512  # fresh noise patches to measure the test error on, each under both labels
+
+    @classmethod
+    def tiny(cls) -> "Setting":
+        """Either side of the boundary in a blink, every model."""
+        return cls(model=("network", *RIVALS, "forecast"), n=(10,), d=(500, 2000), snr=(0.1, 1.2), seed=(0, 1, 2),
+                   steps=10, points=64)
 
     @classmethod
     def book(cls) -> "Setting":
@@ -63,7 +71,8 @@ class Setting:
     @classmethod
     def rivals(cls) -> "Setting":
         """One dimension, from far below the network's boundary to above it, with what learns no feature beside it."""
-        return cls(model=tuple(MODELS), d=(16000,), snr=lattice(0.02, 1.0, 13), seed=tuple(range(10)), steps=400)
+        return cls(model=("network", *RIVALS), d=(16000,), snr=lattice(0.02, 1.0, 13), seed=tuple(range(10)),
+                   steps=400)
 
     @classmethod
     def lazy(cls) -> "Setting":
@@ -82,9 +91,45 @@ class Setting:
         return cls(model=("network", "forecast"), q=(3.0, 4.0), n=(10, 20, 40, 80), d=(4000, 16000, 64000, 256000),
                    snr=lattice(0.16, 1.0, 13), steps=2000)
 
-    def thinned(self, **axes: tuple) -> "Setting":
-        """The same setting on fewer values of some axes."""
-        return replace(self, **axes)
+    def check(self) -> None:
+        """Refuse forecasts without a finite end, and cells in which vectors are too short."""
+        slowest = min(self.q)
+        if "forecast" in self.model and not slowest > 2:
+            raise ValueError(f"q must be above 2 for a forecast, since slower growth has no finite end; got {slowest}")
+        for n, d in product(self.n, self.d):
+            check_room(n, 2 * self.m, d)
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Train every cell to the end; dimensions (q, n, model, d, seed, snr). A forecast has no training error or loss."""
+    cells = [_cell(setting, q, n, name, device) for q, n, name in product(setting.q, setting.n, setting.model)]
+    dims = ("q", "n", "model", "d", "seed", "snr")
+    shape = [len(getattr(setting, name)) for name in dims]
+    names = {"test_error": ("test error", "fraction"), "test_loss": ("test loss", "nats"),
+             "train_error": ("training error", "fraction"), "train_loss": ("training loss", "nats")}
+    return xr.Dataset(
+        {name: (dims, torch.stack(column).reshape(shape).cpu().numpy(), {"long_name": words, "units": units})
+         for (name, (words, units)), column in zip(names.items(), zip(*cells, strict=True), strict=True)},
+        coords=setting.coordinates(),
+    )
+
+
+run = sweeps(measure, chunk={"q": 1, "n": 1, "d": 3})
+
+
+def _cell(setting: Setting, q: float, n: int, name: str, device: str) -> tuple[torch.Tensor, ...]:
+    """Test error, test loss, training error and training loss of one model, each of shape (d, seed, snr)."""
+    if name == "forecast":
+        chosen = exact(setting, q, n).to(devices.device(device))
+        params = race.forecast(chosen)
+    else:
+        network = problem(setting, q, n, device)
+        chosen = rival(network, name)
+        params = fit(chosen, GradientDescent(step_size(setting, n, network.gram.w_w, name, q)), setting.steps).params
+    test = [of(chosen, params, setting.points).float() for of in (measures.test_error, measures.test_loss)]
+    if name == "forecast":
+        return *test, *[torch.full_like(test[0], torch.nan)] * 2
+    return *test, measures.train_error(chosen, params), chosen.train_loss(params)
 
 
 def problem(setting: Setting, q: float, n: int, device: str = "cpu") -> GramTraining:
@@ -116,74 +161,33 @@ def step_size(setting: Setting, n: int, like: torch.Tensor, model: str = "networ
     return (factor[model] * unit)[:, None, None].to(like)
 
 
-def coordinates(setting: Setting) -> dict[str, tuple]:
-    """The axes with their names and units."""
-    labels = {"model": "model", "q": "power q of the activation", "n": "samples n", "d": "patch dimension d",
-              "seed": "seed", "snr": "SNR = |μ|/(σ_ξ √d)"}
-    return {name: (name, list(getattr(setting, name)), {"long_name": label, "units": "1"})
-            for name, label in labels.items()}
-
-
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Train every cell to the end; dimensions (q, n, model, d, seed, snr). A forecast has no training error or loss."""
-    check(setting)
-    cells = [_cell(setting, q, n, name, device) for q, n, name in product(setting.q, setting.n, setting.model)]
-    dims = ("q", "n", "model", "d", "seed", "snr")
-    shape = [len(getattr(setting, name)) for name in dims]
-    names = {"test_error": ("test error", "fraction"), "test_loss": ("test loss", "nats"),
-             "train_error": ("training error", "fraction"), "train_loss": ("training loss", "nats")}
-    return xr.Dataset(
-        {name: (dims, torch.stack(column).reshape(shape).cpu().numpy(), {"long_name": words, "units": units})
-         for (name, (words, units)), column in zip(names.items(), zip(*cells, strict=True), strict=True)},
-        coords=coordinates(setting),
-    )
-
-
-def _cell(setting: Setting, q: float, n: int, name: str, device: str) -> tuple[torch.Tensor, ...]:
-    """Test error, test loss, training error and training loss of one model, each of shape (d, seed, snr)."""
-    if name == "forecast":
-        network = exact(setting, q, n).to(devices.device(device))
-        params, rival = race.forecast(network), network
-    else:
-        network = problem(setting, q, n, device)
-        rival = MODELS[name](network)
-        rule = GradientDescent(step_size(setting, n, network.gram.w_w, name, q))
-        params = fit(rival, rule, setting.steps).params
-    test = [of(rival, params, setting.points).float() for of in (measures.test_error, measures.test_loss)]
-    if name == "forecast":
-        return *test, *[torch.full_like(test[0], torch.nan)] * 2
-    return *test, measures.train_error(rival, params), rival.train_loss(params)
-
-
+@cached
 def growth(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Signal learned and noise memorised over time, first q and n: largest gamma and rho; (step, d, seed, snr)."""
-    check(setting)
     q, n = setting.q[0], setting.n[0]
     network = problem(setting, q, n, device)
     rule = GradientDescent(step_size(setting, n, network.gram.w_w))
     every = log_steps(setting.steps, 150)
     axes = ("d", "seed", "snr")
     history = fit(network, rule, setting.steps, measures.coefficients(network), axes, every).history
-    history = history.assign_coords({name: coordinates(setting)[name] for name in axes})
-    time = {"long_name": "learning time η σ_ξ² d t / m", "units": "1"}
-    return history.assign_coords(time=("step", setting.lr * n * history.step.values, time))
+    time = ("step", setting.lr * n * history.step.values, TIME)
+    return history.assign_coords(setting.coordinates(*axes) | {"time": time})
 
 
+@cached
 def clocks(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """When signal and noise reach 1, measured and in closed form, over (n, seed, snr) at the first q and d.
 
     signal: mean over the two classes of the time at which a class's fastest filter has j<w, mu> = 1; noise: median over
     the samples of the time at which a sample's best filter has <w, xi> = 1. NaN where that never happens.
     """
-    check(setting)
-    setting, q = replace(setting, d=setting.d[:1]), setting.q[0]
-    rows = [_clock(setting, q, n, device) for n in setting.n]
-    time = {"long_name": "learning time η σ_ξ² d t / m", "units": "1"}
+    one, q = setting.thinned(d=setting.d[:1]), setting.q[0]
+    rows = [_clock(one, q, n, device) for n in setting.n]
     return xr.Dataset(
-        {name: (("n", "seed", "snr"), np.stack(column), time | {"long_name": f"{name.replace('_', ' ')}: time"})
+        {name: (("n", "seed", "snr"), np.stack(column), TIME | {"long_name": f"{name.replace('_', ' ')}: time"})
          for name, column in zip(("signal", "noise", "signal_theory", "noise_theory"), zip(*rows, strict=True),
                                  strict=True)},
-        coords={name: coordinates(setting)[name] for name in ("n", "seed", "snr")},
+        coords=setting.coordinates("n", "seed", "snr"),
     )
 
 
@@ -194,8 +198,8 @@ def _clock(setting: Setting, q: float, n: int, device: str) -> list[np.ndarray]:
     scale = setting.d[0] / setting.m  # from η t to learning time
     times = [time[0].cpu().numpy() * scale for time in race.blow_up_times(network)]
     slowest = np.median(times[1], -1).max()  # a draw may start far behind: train until its median sample has blown up
-    setting = replace(setting, steps=max(setting.steps, math.ceil(1.2 * slowest / unit)))
-    history = _watched(setting, q, n, device)[1]
+    setting = setting.thinned(steps=max(setting.steps, math.ceil(1.2 * slowest / unit)))
+    history = _watched(setting, q, n, device)
     u = history.u.values.reshape(*history.u.shape[:-1], 2, setting.m).max(-1)
     measured = [_reached(history.step.values, values) * unit for values in (u, history.z.values)]
     noise = np.median(np.nan_to_num(measured[1], nan=np.inf), -1)
@@ -206,23 +210,22 @@ def _clock(setting: Setting, q: float, n: int, device: str) -> list[np.ndarray]:
     return [measured[0].mean(-1), noise, signal, np.median(times[1] - rest[1], -1)]
 
 
-def _watched(setting: Setting, q: float, n: int, device: str) -> tuple[GramTraining, xr.Dataset]:
-    """A problem at the first d, and every contestant's position over time, (step, seed, snr, filter or sample)."""
+def _watched(setting: Setting, q: float, n: int, device: str) -> xr.Dataset:
+    """At the first d, every contestant's position over time, (step, seed, snr, filter or sample)."""
     network = exact(setting, q, n).to(devices.device(device))
     record = [Quantity("u", lambda p: race.positions(network, p)[0], ("filter",), "signal j⟨w, μ⟩ of a filter"),
               Quantity("z", lambda p: race.positions(network, p)[1], ("sample",), "noise ⟨w, ξ⟩ of a sample")]
     rule = GradientDescent(step_size(setting, n, network.gram.w_w))
     axes = ("d", "seed", "snr")
-    return network, fit(network, rule, setting.steps, record, axes, log_steps(setting.steps, 400)).history.isel(d=0)
+    return fit(network, rule, setting.steps, record, axes, log_steps(setting.steps, 400)).history.isel(d=0)
 
 
+@cached
 def paths(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Every contestant over time at the first q, n and d: u (step, seed, snr, filter), z (step, seed, snr, sample)."""
-    check(setting)
-    history = _watched(replace(setting, d=setting.d[:1]), setting.q[0], setting.n[0], device)[1]
-    history = history.assign_coords({name: coordinates(setting)[name] for name in ("seed", "snr")})
-    time = {"long_name": "learning time η σ_ξ² d t / m", "units": "1"}
-    return history.assign_coords(time=("step", setting.lr * setting.n[0] * history.step.values, time))
+    history = _watched(setting.thinned(d=setting.d[:1]), setting.q[0], setting.n[0], device)
+    time = ("step", setting.lr * setting.n[0] * history.step.values, TIME)
+    return history.assign_coords(setting.coordinates("seed", "snr") | {"time": time})
 
 
 def _reached(steps: np.ndarray, values: np.ndarray, level: float = 1.0) -> np.ndarray:
@@ -232,26 +235,6 @@ def _reached(steps: np.ndarray, values: np.ndarray, level: float = 1.0) -> np.nd
     before, after = (np.take_along_axis(values, (k - i)[None], 0)[0] for i in (1, 0))
     part = np.clip((level - before) / np.where(after == before, 1, after - before), 0, 1)
     return np.where(above.any(0), steps[k - 1] + part * (steps[k] - steps[k - 1]), np.nan)
-
-
-def check(setting: Setting) -> None:
-    """Refuse cells that the model does not have, before any other cell is computed."""
-    among("model", setting.model, (*MODELS, "forecast"))
-    for q, name in product(setting.q, setting.model):
-        if name == "forecast" and not q > 2:
-            raise ValueError(f"q must be above 2 for a forecast, since slower growth has no finite end; got {q}")
-    for n, d in product(setting.n, setting.d):
-        check_room(n, 2 * setting.m, d)
-    if not min(setting.snr) > 0:
-        raise ValueError(f"snr must be positive, so that noise can be orthogonal to the signal; got {min(setting.snr)}")
-
-
-def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
-    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
-    devices.device(device)
-    check(setting)
-    cell_bytes = 4 * 8 * 2 * setting.m * max(*setting.n, 2 * setting.points)
-    return sweep(measure, setting, device=device, split=("q", "n", "d", "model"), cell_bytes=cell_bytes, **how)
 
 
 def stored(dataset: xr.Dataset) -> xr.Dataset:

@@ -1,4 +1,4 @@
-"""How fast a coefficient grows: along a line, or, for a power of ReLU, to infinity in finite time."""
+"""How fast a coefficient grows under a power of ReLU: to infinity, in finite time."""
 
 import numpy as np
 
@@ -9,6 +9,8 @@ def blow_up_time(start, rate, q):
     start: :math:`z_0`; where it is not positive the answer is infinity, since the slope of ReLU^q is 0 there.
     rate: a, positive. q: above 2; at q = 2 growth is exponential, below it is slower, and neither ever blows up.
 
+    The time to reach a level is this less the blow-up time from that level.
+
     Source: derived in the lecture on powers of ReLU.
     """
     if not np.all(np.asarray(q) > 2):
@@ -16,13 +18,3 @@ def blow_up_time(start, rate, q):
     start = np.asarray(start, dtype=float)
     with np.errstate(divide="ignore"):
         return np.where(start > 0, 1 / ((q - 2) * rate * np.maximum(start, 0.0) ** (q - 2)), np.inf)
-
-
-def time_to_reach(level, start, rate, q):
-    r"""When the same growth reaches `level`: what is left of the blow-up time after starting from there is missing.
-
-    .. math:: t = \frac{z_0^{-(q-2)} - z^{-(q-2)}}{(q-2)\,a} ,
-
-    infinity from a start that is not positive, 0 from one at the level or above.
-    """
-    return np.maximum(blow_up_time(start, rate, q) - blow_up_time(level, rate, q), 0.0)

@@ -1,6 +1,6 @@
 r"""The race of a ReLU^q network, q > 2, solved in closed form from its initial weights.
 
-While outputs are small every sample pulls with the slope 1/2 of the logistic loss, and every filter runs alone. With
+While outputs are small every sample has the slope 1/2 of the logistic loss, and every filter runs alone. With
 orthogonal noise, balanced classes and :math:`d \gg n^2`, in the time :math:`\eta t` of gradient flow,
 
 .. math:: \dot u_{j,r} = a\,u_{j,r}^{q-1}, \quad a = \frac{s q\|\mu\|^2}{4}, \qquad
@@ -71,8 +71,9 @@ def forecast(problem: GramTraining) -> Params:
     clock = torch.stack([_mean_where(noise, problem.y > 0), _mean_where(noise, problem.y < 0)], -1)
     clock = clock.repeat_interleave(k // 2, -1)
     fitted = (_FITTED / problem.scale) ** (1 / q)
-    left = u.clamp(min=torch.finfo(u.dtype).tiny ** 0.5) ** -(q - 2) - (q - 2) * rates(problem, q)[0][..., None] * clock
-    end = torch.where(u > 0, left.clamp(min=fitted ** -(q - 2)) ** (-1 / (q - 2)), u)
+    tiny = torch.finfo(u.dtype).tiny ** 0.5
+    bracket = u.clamp(min=tiny) ** -(q - 2) - (q - 2) * rates(problem, q)[0][..., None] * clock
+    end = torch.where(u > 0, bracket.clamp(min=fitted ** -(q - 2)) ** (-1 / (q - 2)), u)
     end = torch.where(u > 0, torch.maximum(end, u), u)
     return problem.start() | {"mu": signs(k, u) * (end - u) / problem.gram.mu_mu[..., None]}
 

@@ -6,8 +6,9 @@ nothing on fresh data, or is harmed, or does not fit the flipped ones, by the ra
 Settings: the query alone is trained (the theory), or query and W (the published code). All in token coordinates.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
+from typing import Annotated
 
 import numpy as np
 import torch
@@ -16,10 +17,11 @@ import xarray as xr
 from flbook import devices, measures
 from flbook.data.signal_noise import flipped_labels
 from flbook.data.tokens import OPPOSED, RELEVANT, TokenSelection
+from flbook.domains import Count, FlipProbability, Fraction, Natural, Positive, Range
 from flbook.dynamics.pooled_tokens import PooledTraining
 from flbook.dynamics.token_gram import TokenGram, TokenTraining, gradient_flow
 from flbook.models.cnn import initial_weights
-from flbook.runs.sweep import sweep
+from flbook.runs import Grid, axis, cached, sweeps
 from flbook.shapes import Quantity
 from flbook.training.fit import fit
 from flbook.training.optimizers import GradientDescent
@@ -29,20 +31,25 @@ KEYS = 1 / 3  # W W^T is a third of the identity on average, for W uniform in 1/
 
 
 @dataclass(frozen=True)
-class Setting:
+class Setting(Grid):
     """Everything the experiment depends on; tuples are the axes of the sweep."""
 
-    d: tuple[int, ...] = (500, 1000, 2000, 4500)  # dimension of a token
-    mu: tuple[float, ...] = (5.0, 10.0, 20.0, 40.0)  # |mu|, signal strength
-    seed: tuple[int, ...] = tuple(range(10))
-    n: int = 20  # training samples
-    tokens: int = 8  # L
-    varrho: float = 0.1  # share of the signal in a weakly relevant token
-    flip_prob: float = 0.2  # p, exactly pn labels flipped
+    d: tuple[Annotated[int, Range(2)], ...] = axis([500, 1000, 2000, 4500], "token dimension d")
+    mu: tuple[Positive, ...] = axis([5.0, 10.0, 20.0, 40.0], "signal strength |μ|", "σ_ξ")
+    seed: tuple[Natural, ...] = axis(range(10), "seed")
+    n: Count = 20  # training samples
+    tokens: Annotated[int, Range(4)] = 8  # L: one relevant, two hints, at least one irrelevant
+    varrho: Fraction = 0.1  # share of the signal in a weakly relevant token
+    flip_prob: FlipProbability = 0.2  # p, exactly pn labels flipped
     train_keys: bool = False  # train W, too, from PyTorch's default start; else W is the identity, and lr a third
-    lr: float = 5e-3
-    steps: int = 1000
-    points: int = 1024  # fresh samples of either label
+    lr: Positive = 5e-3
+    steps: Natural = 1000
+    points: Count = 1024  # fresh samples of either label
+
+    @classmethod
+    def tiny(cls) -> "Setting":
+        """A few networks in a blink."""
+        return cls(d=(60, 120), mu=(4.0, 10.0), seed=(0, 1), n=10, steps=60, points=128)
 
     @classmethod
     def book(cls) -> "Setting":
@@ -57,32 +64,62 @@ class Setting:
     @classmethod
     def cell(cls, d: int, mu: float, **change) -> "Setting":
         """One cell of the grid."""
-        return replace(cls(d=(d,), mu=(mu,)), **change)
+        return cls(d=(d,), mu=(mu,), **change)
 
 
 CELLS = {"benign": (2000, 20.0), "harmful": (4500, 5.0), "no overfitting": (1000, 80.0)}  # as the paper calls them
 
 
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Train every cell; dimensions (d, seed, mu), and token where attention is resolved."""
+    rows = []
+    for d in setting.d:
+        network = problem(setting, d, device)
+        params = fit(network, rule(setting), setting.steps).params
+        watched = quantities(network, setting.points)
+        rows.append([q.of(params).cpu().numpy() for q in watched])
+    columns = [np.stack(column) for column in zip(*rows, strict=True)]
+    return xr.Dataset(variables(("d", "seed", "mu"), watched, columns), setting.coordinates() | token(setting))
+
+
+run = sweeps(measure, chunk={"d": 2})
+
+
+def variables(axes: tuple[str, ...], watched: list[Quantity], columns: list[np.ndarray]) -> dict[str, tuple]:
+    """Quantities over some axes as the variables of a Dataset."""
+    return {q.name: ((*axes, *q.dims), values, {"long_name": q.long_name, "units": q.units})
+            for q, values in zip(watched, columns, strict=True)}
+
+
+def token(setting: Setting) -> dict[str, tuple]:
+    """The places of a sample's tokens, as a coordinate."""
+    return {"token": ("token", list(range(1, setting.tokens + 1)), {"long_name": "token ℓ", "units": "1"})}
+
+
+def data(setting: Setting, d: int, mu: float = 1.0) -> TokenSelection:
+    """The data model of one cell."""
+    return TokenSelection(setting.n, d, mu, setting.varrho, setting.tokens, setting.flip_prob)
+
+
 def problem(setting: Setting, d: int, device: str = "cpu") -> TokenTraining:
     """The training problems of all (seed, mu) at one dimension, in that order of ensemble axes."""
-    data = TokenSelection(n=setting.n, d=d, varrho=setting.varrho, tokens=setting.tokens, flip_prob=setting.flip_prob)
+    model = data(setting, d)
     y, observed = flipped_labels(setting.n, setting.flip_prob, setting.seed[0])
     if setting.train_keys:
-        gram = with_keys(setting, data)
+        gram = with_keys(setting, d)
     else:
-        noise = data.noise(setting.n, setting.seed, "noise")
-        gram = TokenGram.with_signals(noise, data.pattern(y), torch.tensor(setting.mu, dtype=torch.float64))
-    pattern = data.pattern(torch.tensor([1.0, -1.0], dtype=torch.float64))
+        noise = model.noise(setting.n, setting.seed, "noise")
+        gram = TokenGram.with_signals(noise, model.pattern(y), torch.tensor(setting.mu, dtype=torch.float64))
+    pattern = model.pattern(torch.tensor([1.0, -1.0], dtype=torch.float64))
     return TokenTraining(gram, observed, pattern, setting.train_keys).to(devices.device(device))
 
 
-def with_keys(setting: Setting, data: TokenSelection) -> TokenGram:
+def with_keys(setting: Setting, d: int) -> TokenGram:
     """Inner products through an initial W, one (seed, mu) at a time: W is the one large thing here."""
     members = []
     for seed in setting.seed:
-        w = initial_weights(data.d, data.d, None, seed)
-        cells = [replace(data, mu_norm=mu).draw(seed) for mu in setting.mu]
-        members.append([TokenGram.of(sample, w) for sample in cells])
+        w = initial_weights(d, d, None, seed)
+        members.append([TokenGram.of(data(setting, d, mu).draw(seed), w) for mu in setting.mu])
     rows = [[torch.stack(parts) for parts in zip(*row, strict=True)] for row in members]
     return TokenGram(*(torch.stack(parts) for parts in zip(*rows, strict=True)))
 
@@ -140,21 +177,12 @@ def flips(problem: TokenTraining) -> torch.Tensor:
     return problem.observed * (1.0 - 2.0 * (index % 2))
 
 
-def coordinates(setting: Setting) -> dict[str, tuple]:
-    """The axes with their names and units."""
-    labels = {"d": "token dimension d", "seed": "seed", "mu": "signal strength |μ|"}
-    units = {"mu": "σ_ξ"}
-    named = {name: (name, list(getattr(setting, name)), {"long_name": label, "units": units.get(name, "1")})
-             for name, label in labels.items()}
-    return named | {"token": ("token", list(range(1, setting.tokens + 1)), {"long_name": "token ℓ", "units": "1"})}
-
-
 def race(setting: Setting, device: str = "cpu", at: list[int] | None = None) -> xr.Dataset:
     """Everything of `quantities` step by step at one d; dimensions (step, seed, mu) and token."""
     network = problem(setting, setting.d[0], device)
     watched = quantities(network, setting.points)
     history = fit(network, rule(setting), setting.steps, watched, ("seed", "mu"), at).history
-    return history.assign_coords({name: coordinates(setting)[name] for name in ("seed", "mu", "token")})
+    return history.assign_coords(setting.coordinates("seed", "mu") | token(setting))
 
 
 def flow(setting: Setting, times: list[float], device: str = "cpu") -> xr.Dataset:
@@ -162,12 +190,12 @@ def flow(setting: Setting, times: list[float], device: str = "cpu") -> xr.Datase
     network = problem(setting, setting.d[0], device)
     watched = quantities(network, setting.points)
     path = gradient_flow(network, times)
-    columns = {q.name: (("time", "seed", "mu", *q.dims), np.stack([q.of(params).cpu().numpy() for params in path]),
-                        {"long_name": q.long_name, "units": q.units}) for q in watched}
-    axes = {name: coordinates(setting)[name] for name in ("seed", "mu", "token")}
-    return xr.Dataset(columns, {"time": ("time", list(times), {"long_name": "time ηt", "units": "1"}), **axes})
+    columns = [np.stack([q.of(params).cpu().numpy() for params in path]) for q in watched]
+    axes = {"time": ("time", list(times), {"long_name": "time ηt", "units": "1"}), **setting.coordinates("seed", "mu")}
+    return xr.Dataset(variables(tuple(axes), watched, columns), axes | token(setting))
 
 
+@cached
 def pooled(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """The rival that selects nothing and trains its head, at every cell: errors over (d, seed, mu)."""
     rows = []
@@ -176,37 +204,12 @@ def pooled(setting: Setting, device: str = "cpu") -> xr.Dataset:
         params = fit(rival, pooled_rule(setting, d), setting.steps).params
         rows.append([measures.train_error(rival, params), measures.test_error(rival, params, setting.points)])
     train, test = (torch.stack(column).cpu().numpy() for column in zip(*rows, strict=True))
-    dims, axes = ("d", "seed", "mu"), coordinates(setting)
+    dims = ("d", "seed", "mu")
     return xr.Dataset(
         {"train_error": (dims, train, {"long_name": "training error", "units": "fraction"}),
          "test_error": (dims, test, {"long_name": "test error", "units": "fraction"})},
-        {name: axes[name] for name in dims},
+        setting.coordinates(),
     )
-
-
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Train every cell; dimensions (d, seed, mu), and token where attention is resolved."""
-    rows = []
-    for d in setting.d:
-        network = problem(setting, d, device)
-        params = fit(network, rule(setting), setting.steps).params
-        rows.append({q.name: (q, q.of(params).cpu().numpy()) for q in quantities(network, setting.points)})
-    columns = {}
-    for name, (q, _) in rows[0].items():
-        values = np.stack([row[name][1] for row in rows])
-        columns[name] = (("d", "seed", "mu", *q.dims), values, {"long_name": q.long_name, "units": q.units})
-    return xr.Dataset(columns, coordinates(setting))
-
-
-def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
-    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
-    devices.device(device)
-    for d in setting.d:
-        for mu in setting.mu:
-            TokenSelection(setting.n, d, mu, setting.varrho, setting.tokens, setting.flip_prob)
-    count = setting.n * setting.tokens
-    cell_bytes = 8 * (8 * count**2 * (2 if setting.train_keys else 1) + 8 * setting.points * setting.tokens)
-    return sweep(measure, setting, device=device, split=("d",), cell_bytes=cell_bytes, **how)
 
 
 def stored(dataset: xr.Dataset) -> xr.Dataset:

@@ -10,17 +10,17 @@ The rival, mean pooling, is the same network with attention frozen at uniform: a
 import math
 from dataclasses import dataclass
 from itertools import product
+from typing import Annotated, Literal
 
 import torch
 import xarray as xr
 
 from flbook import devices, measures, rng
 from flbook.data.signal_noise import flipped_labels
+from flbook.domains import Count, Natural, NonNegative, Positive, Range
 from flbook.dynamics.pooled_tokens import PooledTraining
-from flbook.lectures.benign_overfitting.vision_transformer.token_span import SpanTraining, draw_atoms
-from flbook.lectures.benign_overfitting.vision_transformer.two_signals import TwoSignals
-from flbook.runs.settings import among
-from flbook.runs.sweep import sweep
+from flbook.lectures.benign_overfitting.vision_transformer.token_span import SpanTraining, check_room, draw_atoms
+from flbook.runs import Grid, axis, cached, sweeps
 from flbook.shapes import Quantity
 from flbook.training.fit import fit
 from flbook.training.optimizers import GradientDescent
@@ -34,21 +34,26 @@ def lattice(low: float, steps: int) -> tuple[float, ...]:
 
 
 @dataclass(frozen=True)
-class Setting:
+class Setting(Grid):
     """Everything the experiment depends on; tuples are the axes of the sweep."""
 
-    model: tuple[str, ...] = ("transformer", "pooling")
-    d: tuple[int, ...] = (1200,)  # dimension of a token
-    n: tuple[int, ...] = (4, 8, 16)  # training samples
-    snr: tuple[float, ...] = lattice(0.29730, 10)  # |mu|, in units of the length of a noise token
-    seed: tuple[int, ...] = tuple(range(10))
-    tokens: int = 16  # L
-    h: int = 4  # width of queries and keys
-    sigma_0: float = 0.01  # standard deviation of the initial queries and keys
-    sigma_v: float = 0.001  # standard deviation of the initial value vector
-    rate: float = 0.6  # step size in units of n L, the time that memorising takes
-    steps: int = 400
-    points: int = 64  # fresh samples of either label
+    model: tuple[Literal["transformer", "pooling"], ...] = axis(["transformer", "pooling"], "model")
+    d: tuple[Count, ...] = axis([1200], "token dimension d")
+    n: tuple[Count, ...] = axis([4, 8, 16], "samples n")
+    snr: tuple[Positive, ...] = axis(lattice(0.29730, 10), "SNR = |μ|/(σ_ξ√d)")  # |mu|, over a noise token's length
+    seed: tuple[Natural, ...] = axis(range(10), "seed")
+    tokens: Annotated[int, Range(2)] = 16  # L, the signal and some noise
+    h: Count = 4  # width of queries and keys
+    sigma_0: NonNegative = 0.01  # standard deviation of the initial queries and keys
+    sigma_v: NonNegative = 0.001  # standard deviation of the initial value vector
+    rate: Positive = 0.6  # step size in units of n L, the time that memorising takes
+    steps: Natural = 400
+    points: Count = 64  # fresh samples of either label
+
+    @classmethod
+    def tiny(cls) -> "Setting":
+        """Either side of the boundary in a blink."""
+        return cls(d=(120, 400), n=(4, 6), snr=(0.3, 3.0), seed=(0, 1), tokens=6, h=2, steps=60, points=16)
 
     @classmethod
     def book(cls) -> "Setting":
@@ -74,6 +79,37 @@ class Setting:
     def paper(cls) -> "Setting":
         """Sample sizes from 4 to 64: what one core does in some minutes."""
         return cls(n=(4, 6, 8, 12, 16, 24, 32, 48, 64), snr=lattice(0.14865, 14))
+
+    def check(self) -> None:
+        """Refuse cells in which vectors are too short."""
+        for d, n in product(self.d, self.n):
+            check_room(n * (self.tokens - 1), self.h, d)
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Train every cell to the end; dimensions (model, d, n, seed, snr)."""
+    blocks = []
+    for d, n in product(setting.d, setting.n):
+        network = problem(setting, d, n, device)
+        watched = quantities(network, setting.points)
+        for model in setting.model:
+            if model == "transformer":
+                own, trained = watched, network
+            else:
+                trained, side = pooling(network)
+                own = pooled_quantities(trained, side, network, setting.points)
+            params = fit(trained, rule(setting, n), setting.steps).params
+            blocks.append({q.name: q.of(params).cpu() for q in own})
+    dims = ("d", "n", "model", "seed", "snr")
+    shape = [len(getattr(setting, name)) for name in dims]
+    columns = {}
+    for q in watched:
+        values = torch.stack([block[q.name] for block in blocks]).reshape(shape).numpy()
+        columns[q.name] = (dims, values, {"long_name": q.long_name, "units": q.units})
+    return xr.Dataset(columns, setting.coordinates()).transpose("model", ...)
+
+
+run = sweeps(measure, chunk={"n": 1, "seed": 3})
 
 
 def problem(setting: Setting, d: int, n: int, device: str = "cpu") -> SpanTraining:
@@ -111,7 +147,7 @@ def quantities(network: SpanTraining, points: int) -> list[Quantity]:
         return network.test(params, standard)[1]
 
     def value(params):
-        return network.seen(params)[..., -1]
+        return network.responses(params)[..., -1]
 
     def train(params, query):
         return network.attention(params)[..., query, 0].mean((-2, -1))
@@ -170,20 +206,14 @@ def shared(model, outputs, value, network: SpanTraining) -> list[Quantity]:
     ]
 
 
-def coordinates(setting: Setting) -> dict[str, tuple]:
-    """The axes with their names and units."""
-    labels = {"model": "model", "d": "token dimension d", "n": "samples n", "seed": "seed", "snr": "SNR = |μ|/(σ_ξ√d)"}
-    return {name: (name, list(getattr(setting, name)), {"long_name": label, "units": "1"})
-            for name, label in labels.items()}
-
-
+@cached
 def race(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Everything of `quantities` step by step, for the transformer at the first d and n; (step, seed, snr)."""
     n = setting.n[0]
     network = problem(setting, setting.d[0], n, device)
     watched = quantities(network, setting.points)
     history = fit(network, rule(setting, n), setting.steps, watched, ("seed", "snr")).history
-    return history.assign_coords({name: coordinates(setting)[name] for name in ("seed", "snr")})
+    return history.assign_coords(setting.coordinates("seed", "snr"))
 
 
 def maps(setting: Setting, device: str = "cpu") -> xr.DataArray:
@@ -196,55 +226,12 @@ def maps(setting: Setting, device: str = "cpu") -> xr.DataArray:
     tokens = list(range(1, setting.tokens + 1))
     return xr.DataArray(
         mean, dims=("snr", "query", "key"), attrs={"long_name": "attention", "units": "fraction"},
-        coords={"snr": coordinates(setting)["snr"],
+        coords={**setting.coordinates("snr"),
                 "query": ("query", tokens, {"long_name": "token that asks", "units": "1"}),
                 "key": ("key", tokens, {"long_name": "token looked at", "units": "1"})},
     )
 
 
-def check(setting: Setting) -> None:
-    """Refuse cells that the model does not have, before any other cell is computed."""
-    among("model", setting.model, ("transformer", "pooling"))
-    for d, n in product(setting.d, setting.n):
-        for snr in setting.snr:
-            TwoSignals(n, d, snr, setting.tokens)
-        need = n * (setting.tokens - 1) + 2 * setting.h + 3
-        if d < need:
-            raise ValueError(f"d must be at least {need} for n = {n} samples of {setting.tokens} tokens; got d = {d}")
-
-
-def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
-    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
-    devices.device(device)
-    check(setting)
-    atoms = max(setting.n) * (setting.tokens - 1) + 2 * setting.h + 3
-    cell_bytes = 24 * atoms**2 + 64 * setting.points * setting.tokens * max(setting.tokens, 2 * setting.h)
-    return sweep(measure, setting, device=device, split=("n", "d", "seed"), cell_bytes=cell_bytes, **how)
-
-
 def stored(dataset: xr.Dataset) -> xr.Dataset:
     """What the package keeps: everything, in single precision."""
     return dataset.astype("float32", keep_attrs=True)
-
-
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Train every cell to the end; dimensions (model, d, n, seed, snr)."""
-    blocks = []
-    for d, n in product(setting.d, setting.n):
-        network = problem(setting, d, n, device)
-        watched = quantities(network, setting.points)
-        for model in setting.model:
-            if model == "transformer":
-                own, trained = watched, network
-            else:
-                trained, side = pooling(network)
-                own = pooled_quantities(trained, side, network, setting.points)
-            params = fit(trained, rule(setting, n), setting.steps).params
-            blocks.append({q.name: q.of(params).cpu() for q in own})
-    dims = ("d", "n", "model", "seed", "snr")
-    shape = [len(getattr(setting, name)) for name in dims]
-    columns = {}
-    for q in watched:
-        values = torch.stack([block[q.name] for block in blocks]).reshape(shape).numpy()
-        columns[q.name] = (dims, values, {"long_name": q.long_name, "units": q.units})
-    return xr.Dataset(columns, coordinates(setting)).transpose("model", ...)

@@ -48,10 +48,8 @@ def draw_atoms(
 
     Raises ValueError if d cannot hold the noise tokens and the initial columns as independent vectors.
     """
+    check_room(noise, h, d)
     count = noise + 2 * h + 1
-    if d < count + 2:
-        raise ValueError(f"d must be at least {count + 2}, so that {noise} noise tokens and {2 * h + 1} initial "
-                         f"columns are independent beside two signals; got d = {d}")
     size = torch.tensor([d**-0.5] * noise + [sigma_0] * (2 * h) + [sigma_v], dtype=torch.float64)
     members = []
     for one in seed:
@@ -62,6 +60,13 @@ def draw_atoms(
         rest = (across @ across.T + along @ along.T).expand(len(snr), -1, -1)
         members.append(torch.cat([torch.cat([corner, cross], -1), torch.cat([cross.mT, rest], -1)], -2))
     return torch.stack(members)
+
+
+def check_room(noise: int, h: int, d: int) -> None:
+    """Refuse a dimension too small for noise tokens and initial columns to be independent beside two signals."""
+    if d < (need := noise + 2 * h + 3):
+        raise ValueError(f"d must be at least {need}, so that {noise} noise tokens and {2 * h + 1} initial columns are "
+                         f"independent beside two signals; got d = {d}")
 
 
 @dataclass(frozen=True)
@@ -121,14 +126,14 @@ class SpanTraining(OwnSamples):
         """Coefficients before training: zero."""
         return {"columns": self.gram.new_zeros(*self.gram.shape[:-2], self.span, self.width)}
 
-    def seen(self, params: Params) -> Float[Tensor, "*E M K"]:
+    def responses(self, params: Params) -> Float[Tensor, "*E M K"]:
         """What the columns make of each different token."""
         return self._token_start + self._token_gram @ params["columns"]
 
-    def _samples(self, seen: Tensor) -> Tensor:
+    def _samples(self, responses: Tensor) -> Tensor:
         """From different tokens to those of the samples, shape ``(*E, n, L, K)``."""
-        signal = seen[..., (self.y < 0).long(), :][..., None, :]
-        return torch.cat([signal, seen[..., 2:, :].unflatten(-2, (-1, self.tokens - 1))], -2)
+        signal = responses[..., (self.y < 0).long(), :][..., None, :]
+        return torch.cat([signal, responses[..., 2:, :].unflatten(-2, (-1, self.tokens - 1))], -2)
 
     def attend(self, tokens: Float[Tensor, "*E n L K"]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Queries, keys, attention and values of samples of tokens."""
@@ -138,20 +143,21 @@ class SpanTraining(OwnSamples):
 
     def attention(self, params: Params) -> Float[Tensor, "*E n L L"]:
         """Who looks at whom in the training samples."""
-        return self.attend(self._samples(self.seen(params)))[2]
+        return self.attend(self._samples(self.responses(params)))[2]
 
     def outputs(self, params: Params) -> Float[Tensor, "*E n"]:
         """Outputs on the training samples."""
-        _, _, weight, value = self.attend(self._samples(self.seen(params)))
+        _, _, weight, value = self.attend(self._samples(self.responses(params)))
         return (weight.mean(-2) * value).sum(-1)
 
     def gradient_at(self, params: Params, observed: Tensor) -> Params:
         """The gradient's own coefficients on the tokens; not the derivative in the coefficients."""
-        query, key, weight, value = self.attend(self._samples(self.seen(params)))
+        query, key, weight, value = self.attend(self._samples(self.responses(params)))
         answer = weight @ value[..., None]  # (*E, n, L, 1)
-        pull = self.loss.slope(answer.mean((-2, -1)), observed)[..., None, None] / (observed.shape[-1] * self.tokens)
-        score = pull * weight * (value[..., None, :] - answer)
-        parts = [score @ key, score.mT @ query, pull * weight.sum(-2)[..., None]]
+        loss_derivative = self.loss.slope(answer.mean((-2, -1)), observed) / (observed.shape[-1] * self.tokens)
+        loss_derivative = loss_derivative[..., None, None]
+        score = loss_derivative * weight * (value[..., None, :] - answer)
+        parts = [score @ key, score.mT @ query, loss_derivative * weight.sum(-2)[..., None]]
         if self.frozen:
             parts[:2] = [torch.zeros_like(part) for part in parts[:2]]
         return {"columns": self._gathered(torch.cat(parts, -1))}
@@ -179,7 +185,7 @@ class SpanTraining(OwnSamples):
         cov = self.column_gram(params)
         factor = self.sigma_xi * covariance_factor(cov)
         noise = torch.einsum("plj,...kj->...plk", standard.double().to(factor.device), factor).to(self.gram)
-        signal = self.seen(params)[..., :2, None, None, :].expand(*cov.shape[:-2], 2, len(standard), 1, -1)
+        signal = self.responses(params)[..., :2, None, None, :].expand(*cov.shape[:-2], 2, len(standard), 1, -1)
         return torch.cat([signal, noise[..., None, :, :, :].expand(*signal.shape[:-2], -1, -1)], -2)
 
     def test(self, params: Params, standard: Tensor) -> tuple[Float[Tensor, "*E 2 points L L"], Tensor]:

@@ -2,14 +2,15 @@
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from flbook import rng
-from flbook.data.signal_noise import check_noise, check_sizes, flipped_labels
+from flbook.data.signal_noise import flipped_labels
+from flbook.domains import Checked, Count, FlipProbability, Positive, Range
 
 
 class TwoSignalSample(NamedTuple):
@@ -23,7 +24,7 @@ class TwoSignalSample(NamedTuple):
 
 
 @dataclass(frozen=True)
-class TwoSignals:
+class TwoSignals(Checked):
     r"""Tokens :math:`x = [\mu_y, \xi_2, \dots, \xi_L]` with :math:`\mu_+ \perp \mu_-` and noise of length about 1.
 
     The noise is :math:`\xi_\ell \sim N(0, I/d)`, that is :math:`\sigma_\xi = 1/\sqrt d`, so that the signal-to-noise
@@ -32,19 +33,11 @@ class TwoSignals:
     Source: Jiang et al. (2024), Section 3, with two orthogonal signals in place of :math:`\pm\mu`.
     """
 
-    n: int = 16  # training samples
-    d: int = 1000  # dimension of a token
-    snr: float = 1.0  # |mu|, in units of the length of a noise token
-    tokens: int = 6  # L
-    flip_prob: float = 0.0  # p, exactly pn labels flipped
-
-    def __post_init__(self):
-        check_sizes(self.n, self.d)
-        check_noise(1.0, self.flip_prob)
-        if not (math.isfinite(self.snr) and self.snr > 0):
-            raise ValueError(f"snr must be positive and finite; got {self.snr}")
-        if self.tokens < 2:
-            raise ValueError(f"tokens must be at least 2, the signal and some noise; got {self.tokens}")
+    n: Count = 16  # training samples
+    d: Annotated[int, Range(2)] = 1000  # dimension of a token
+    snr: Positive = 1.0  # |mu|, in units of the length of a noise token
+    tokens: Annotated[int, Range(2)] = 6  # L: the signal and some noise
+    flip_prob: FlipProbability = 0.0  # p, exactly pn labels flipped
 
     @property
     def sigma_xi(self) -> float:

@@ -2,14 +2,17 @@ r"""Exclusive or beside noise: four clusters, opposite ones of one label, so tha
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
 from flbook import rng
-from flbook.data.signal_noise import check_noise, flipped_labels
+from flbook.data.signal_noise import flipped_labels
+from flbook.domains import Checked, FlipProbability, Positive, Range
+
+Angle = Annotated[float, Range(0, 180, "()")]  # between u and v, in degrees: at either end they share a direction
 
 
 class XorSample(NamedTuple):
@@ -24,7 +27,7 @@ class XorSample(NamedTuple):
 
 
 @dataclass(frozen=True)
-class XorSignalNoise:
+class XorSignalNoise(Checked):
     r"""Patches :math:`x = [\pm u, \xi]` of label +1 and :math:`[\pm v, \xi]` of label -1, all four equally likely.
 
     :math:`\|u\| = \|v\| = \|\mu\|`, the angle between u and v is :math:`\theta`, and the noise has no component in
@@ -33,19 +36,12 @@ class XorSignalNoise:
     Source: Meng et al. (2024), Definition 2.1, with u = a + b and v = a - b.
     """
 
-    n: int = 80  # training samples
-    d: int = 6400  # dimension of a patch
-    mu_norm: float = 10.0  # |mu|, length of each cluster
-    angle: float = 90.0  # between u and v, in degrees
-    sigma_xi: float = 1.0  # standard deviation of a noise coordinate
-    flip_prob: float = 0.1  # p: exactly round(p n) labels are flipped, equally many in every cluster if 4 divides it
-
-    def __post_init__(self):
-        check_sizes(self.n, self.d)
-        if not (math.isfinite(self.mu_norm) and self.mu_norm > 0):
-            raise ValueError(f"mu_norm must be positive and finite; got {self.mu_norm}")
-        check_angle(self.angle)
-        check_noise(self.sigma_xi, self.flip_prob)
+    n: Annotated[int, Range(4)] = 80  # training samples, one of each cluster at least
+    d: Annotated[int, Range(3)] = 6400  # dimension of a patch: the plane of the clusters and noise beside it
+    mu_norm: Positive = 10.0  # |mu|, length of each cluster
+    angle: Angle = 90.0
+    sigma_xi: Positive = 1.0  # standard deviation of a noise coordinate
+    flip_prob: FlipProbability = 0.1  # p: exactly round(p n), equally many in every cluster if 4 divides it
 
     @property
     def signals(self) -> Float[Tensor, "2 d"]:
@@ -83,17 +79,3 @@ def unit_signals(angle: float) -> Float[Tensor, "2 2"]:
     """The directions of u and v in their plane, symmetric about the first axis."""
     half = math.radians(angle) / 2
     return torch.tensor([[math.cos(half), math.sin(half)], [math.cos(half), -math.sin(half)]], dtype=torch.float64)
-
-
-def check_angle(angle: float) -> None:
-    """Refuse an angle at which the two labels would share a direction."""
-    if not 0 < angle < 180:
-        raise ValueError(f"angle must lie strictly between 0 and 180 degrees, so that u and v differ; got {angle}")
-
-
-def check_sizes(n: int, d: int) -> None:
-    """Refuse a sample without all four clusters, or a patch without room for noise beside their plane."""
-    if n < 4:
-        raise ValueError(f"n must be at least 4, one sample of each cluster; got {n}")
-    if d < 3:
-        raise ValueError(f"d must be at least 3, to hold the plane of the clusters and noise beside it; got {d}")

@@ -167,23 +167,23 @@ class XorGramTraining(OwnSamples):
         return self._outputs(self.patches(params))
 
     def on_clusters(self, params: Params) -> Float[Tensor, "*E 4"]:
-        """What the network says about +u, +v, -u and -v alone."""
+        """Outputs on +u, +v, -u and -v alone."""
         return torch.einsum("k,...kc->...c", self.a, self.respond(self.patches(params)["clusters"], "clusters"))
 
     def _outputs(self, z: dict[str, Tensor]) -> Tensor:
-        said = {patch: torch.einsum("k,...kp->...p", self.a, self.respond(value, patch)) for patch, value in z.items()}
-        return said["clusters"][..., self.cluster] + said["noise"]
+        alone = {patch: torch.einsum("k,...kp->...p", self.a, self.respond(value, patch)) for patch, value in z.items()}
+        return alone["clusters"][..., self.cluster] + alone["noise"]
 
     def gradient_at(self, params: Params, observed: Tensor) -> Params:
         r"""Gradient in the plane, and the gradient's own coefficients on the :math:`\xi_i`; not the derivative in c."""
         z = self.patches(params)
-        pull = self.loss.slope(self._outputs(z), observed)
-        pull = pull / self.cluster.shape[-1]
-        member = torch.nn.functional.one_hot(self.cluster, 4).to(pull)
-        moved = self.slope(z["clusters"], "clusters") * (pull @ member)[..., None, :]
+        loss_derivative = self.loss.slope(self._outputs(z), observed) / self.cluster.shape[-1]
+        member = torch.nn.functional.one_hot(self.cluster, 4).to(loss_derivative)
+        moved = self.slope(z["clusters"], "clusters") * (loss_derivative @ member)[..., None, :]
         u_v = self.a[:, None] * (moved[..., :2] - moved[..., 2:])  # coefficients on u and v
         plane = torch.einsum("...ks,...sp->...kp", u_v, self.gram.signals)
-        return {"plane": plane, "xi": self.a[:, None] * self.slope(z["noise"], "noise") * pull[..., None, :]}
+        xi = self.a[:, None] * self.slope(z["noise"], "noise") * loss_derivative[..., None, :]
+        return {"plane": plane, "xi": xi}
 
     def norm(self, direction: Params) -> Float[Tensor, "*E"]:
         """Euclidean length of the weights that a direction in coefficients stands for."""
@@ -238,7 +238,7 @@ class FrozenXorTraining(FrozenGramTraining):
         return (self.features["clusters"][..., self.problem.cluster] + self.features["noise"]).mT
 
     def on_clusters(self, params: Params) -> Float[Tensor, "*E 4"]:
-        """What the model says about +u, +v, -u and -v alone."""
+        """Outputs on +u, +v, -u and -v alone."""
         return torch.einsum("...kc,...k->...c", self.features["clusters"], params["a"] / self.size)
 
     def test_outputs(self, params: Params, standard: Float[Tensor, "points k"]) -> tuple[Tensor, Tensor]:

@@ -22,7 +22,7 @@ from flbook.dynamics.moments import Drawn, draw_moments
 from flbook.estimators import DiscreteMMSE, Ridge, predict_each, ridge
 from flbook.lectures.in_context_learning.task_diversity.pool_risk import icl_risk
 from flbook.models.transformer import PromptTransformer
-from flbook.runs import checkpoints
+from flbook.runs import checkpoints, results
 from flbook.runs.sweep import sweep
 from flbook.shapes import Context
 from flbook.theory.attention_risk import attention_risk
@@ -209,7 +209,7 @@ class Pretrained:
 
     def path(self) -> Path:
         """Where it lies."""
-        return checkpoints.FOLDER / f"task_diversity_{self.d}_{self.tasks}.safetensors"
+        return results.path("task_diversity").with_name(f"task_diversity_{self.d}_{self.tasks}.safetensors")
 
     def untrained(self) -> PromptTransformer:
         """The network at its start."""

@@ -17,10 +17,11 @@ import xarray as xr
 from torch import Tensor
 
 from flbook import devices, measures, rivals, rng
+from flbook.domains import Count, Natural, Positive
 from flbook.lectures.representation.features_in_real_networks import features
 from flbook.lectures.representation.features_in_real_networks.coloured_digits import COLOURS, ColouredDigits
 from flbook.models import ConvNet, gelu
-from flbook.runs.sweep import sweep
+from flbook.runs import Grid, axis, cached, sweeps
 from flbook.shapes import Quantity
 from flbook.training.fit import fit
 from flbook.training.losses import squared_classes
@@ -34,18 +35,23 @@ LAYERS = ("pixels", "filters", "hidden")
 
 
 @dataclass(frozen=True)
-class Setting:
+class Setting(Grid):
     """Everything the experiment depends on; tuples are the axes of the sweep."""
 
-    alpha: tuple[float, ...] = (0.001, 100.0)  # output scale: small moves the features, large keeps them
-    seed: tuple[int, ...] = tuple(range(10))
-    n: int = 500  # training pictures
-    filters: int = 16  # first layer, 5 x 5 pixels x 3 colours each
-    hidden: int = 64  # second layer
-    steps: int = 100
-    lr: float = 0.003  # step size of F where alpha is large; see step_size
+    alpha: tuple[Positive, ...] = axis([0.001, 100.0], "output scale α")  # small moves the features, large keeps them
+    seed: tuple[Natural, ...] = axis(range(10), "seed")
+    n: Count = 500  # training pictures
+    filters: Count = 16  # first layer, 5 x 5 pixels x 3 colours each
+    hidden: Count = 64  # second layer
+    steps: Natural = 100
+    lr: Positive = 0.003  # step size of F where alpha is large; see step_size
     shuffled: bool = False  # are the training labels given to the wrong pictures?
-    points: int = 300  # test pictures
+    points: Count = 300  # test pictures
+
+    @classmethod
+    def tiny(cls) -> "Setting":
+        """Ten steps of a few filters, far from lazy and lazy."""
+        return cls(alpha=(0.01, 1000.0), seed=(0, 1), n=40, filters=4, hidden=8, steps=10, points=30)
 
     @classmethod
     def book(cls) -> "Setting":
@@ -72,6 +78,23 @@ class Setting:
         return self.lr * min(1.0, (alpha / 0.07) ** (4 / 3)) / alpha**2
 
 
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Train every network and look inside; dimensions (alpha, seed, step) and what a variable adds."""
+    runs = []
+    for alpha in setting.alpha:
+        one, at = Network(setting, alpha, device), [t for t in AT if t <= setting.steps]
+        rule = Momentum(setting.step_size(alpha))
+        runs.append(fit(one.problem, rule, setting.steps, one.quantities(), ("seed",), at).history)
+    whole = xr.concat(runs, "alpha").transpose("alpha", "seed", "step", ...)
+    return whole.assign_coords(setting.coordinates()).assign_coords(
+        colour=("colour", list(COLOURS), {"long_name": "colour", "units": "1"}),
+        layer=("layer", list(LAYERS), {"long_name": "layer", "units": "1"}),
+    )
+
+
+run = sweeps(measure)
+
+
 class Network:
     """The ensemble over seeds at one output scale: its training problem, its test pictures, and what to look at."""
 
@@ -85,14 +108,14 @@ class Network:
         self.few = self.x[:, :50]  # enough for an average over 16 places each
         self.begin, self.before = self.problem.start(), None
         self.before = features.patch_gradients(self.net, self.begin, self.few)
-        self._seen: tuple = (None, None)
+        self._latest: tuple = (None, None)  # filters, and the gradient matrix there: three quantities ask for it
 
     def gradient_matrix(self, params) -> Tensor:
         """Average gradient outer product of F."""
-        if self._seen[0] is not params["w0"]:
+        if self._latest[0] is not params["w0"]:
             now = features.patch_gradients(self.net, params, self.few)
-            self._seen = params["w0"], features.gradient_outer_product(self.alpha * (now - self.before))
-        return self._seen[1]
+            self._latest = params["w0"], features.gradient_outer_product(self.alpha * (now - self.before))
+        return self._latest[1]
 
     def alignment(self, params) -> Tensor:
         """Of the kernel of the pixels, the filters and the hidden layer, on test pictures."""
@@ -148,27 +171,6 @@ def _shuffled(y: Tensor, seeds: tuple[int, ...]) -> Tensor:
     return torch.stack([row[places] for row, places in zip(y, order, strict=True)])
 
 
-def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
-    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
-    return sweep(measure, setting, device=device, split=("alpha",), **how)
-
-
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Train every network and look inside; dimensions (alpha, seed, step) and what a variable adds."""
-    runs = []
-    for alpha in setting.alpha:
-        one, at = Network(setting, alpha, device), [t for t in AT if t <= setting.steps]
-        rule = Momentum(setting.step_size(alpha))
-        runs.append(fit(one.problem, rule, setting.steps, one.quantities(), ("seed",), at).history)
-    whole = xr.concat(runs, "alpha").transpose("alpha", "seed", "step", ...)
-    return whole.assign_coords(
-        alpha=("alpha", np.array(setting.alpha), {"long_name": "output scale α", "units": "1"}),
-        seed=("seed", np.array(setting.seed), {"long_name": "seed", "units": "1"}),
-        colour=("colour", list(COLOURS), {"long_name": "colour", "units": "1"}),
-        layer=("layer", list(LAYERS), {"long_name": "layer", "units": "1"}),
-    )
-
-
 def stored(dataset: xr.Dataset) -> xr.Dataset:
     """What the package keeps of a run: every number but the filters, as 32-bit floats."""
     kept = dataset.drop_vars("filters")
@@ -202,18 +204,19 @@ def fixed_features(setting: Setting) -> xr.Dataset:
     ]
     return xr.Dataset(
         {"test_accuracy": (("model", "seed"), np.array(best), {"long_name": "test accuracy", "units": "fraction"})},
-        coords={"model": list(models), "seed": list(setting.seed)},
+        coords={"model": list(models), **setting.coordinates("seed")},
     )
 
 
-def laziness(setting: Setting) -> xr.Dataset:
+@cached
+def laziness(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """What is left of movement when the output scale grows, and how far from its tangent it ends; (alpha, seed).
 
     After the same steps: relative movement of the weights, relative change of the hidden kernel on test pictures, and
     relative distance of the test outputs from those of the exactly linearised network. In float64, because a large
     alpha enlarges rounding errors, too.
     """
-    nets = [Network(setting, alpha, "cpu", torch.float64) for alpha in setting.alpha]
+    nets = [Network(setting, alpha, device, torch.float64) for alpha in setting.alpha]
     tangent = _ends(setting, nets[-1], rivals.lazy(nets[-1].problem))[1]
     columns = []
     for one in nets:
@@ -224,12 +227,10 @@ def laziness(setting: Setting) -> xr.Dataset:
         columns.append([moved, _apart(*kernels), _apart(outputs.double(), tangent.double())])
     names = ("movement of the weights", "change of the hidden kernel", "distance to the linearised network")
     table = {
-        name: (("alpha", "seed"), torch.stack(column).numpy(), {"long_name": long, "units": "1"})
+        name: (("alpha", "seed"), torch.stack(column).cpu().numpy(), {"long_name": long, "units": "1"})
         for name, long, column in zip(("movement", "kernel", "tangent"), names, zip(*columns, strict=True), strict=True)
     }
-    coords = {"alpha": ("alpha", list(setting.alpha), {"long_name": "output scale α", "units": "1"}),
-              "seed": list(setting.seed)}
-    return xr.Dataset(table, coords)
+    return xr.Dataset(table, setting.coordinates())
 
 
 def _ends(setting: Setting, one: Network, problem) -> tuple[dict[str, Tensor], Tensor]:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from flbook import rng
 from flbook.data.ten_digits import ten_digits
+from flbook.domains import Checked, Count
 
 COLOURS = ("red", "green", "blue")
 
@@ -22,7 +23,7 @@ class Coloured(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ColouredDigits:
+class ColouredDigits(Checked):
     """Pictures of 8 x 8 pixels with an independent digit in each colour channel; the label is the red one's class.
 
     Digits of training pictures are drawn from 1000 of the 1797 images that come with scikit-learn, those of test
@@ -30,12 +31,8 @@ class ColouredDigits:
     find, and what it may then forget, is known: 64 of 192 pixels decide.
     """
 
-    n: int = 400  # training pictures
-    images: int = 1000  # digits that training pictures are put together from
-
-    def __post_init__(self):
-        if self.n < 1:
-            raise ValueError(f"n must be at least 1, the number of training pictures; got {self.n}")
+    n: Count = 400  # training pictures
+    images: Count = 1000  # digits that training pictures are put together from
 
     def draw(self, seed: int | tuple[int, ...] = 0) -> Coloured:
         """Training pictures in float64; a tuple of seeds gives one leading ensemble axis."""

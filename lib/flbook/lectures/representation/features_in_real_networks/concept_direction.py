@@ -7,6 +7,7 @@ answers are independent by construction, so whatever an edit does to the first i
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import torch
@@ -14,10 +15,11 @@ import xarray as xr
 from torch import Tensor
 
 from flbook import devices, rng
+from flbook.domains import Count, Natural, Positive
 from flbook.lectures.representation.features_in_real_networks import features
 from flbook.lectures.representation.features_in_real_networks.coloured_digits import Coloured, ColouredDigits
 from flbook.models import ConvNet, gelu
-from flbook.runs.sweep import sweep
+from flbook.runs import Grid, axis, sweeps
 from flbook.training.fit import fit
 from flbook.training.losses import SquaredClasses, squared_classes
 from flbook.training.network import ScaledTraining
@@ -29,19 +31,25 @@ STRENGTHS = (0.0, 0.5, 1.0, 1.5, 2.0)  # of steering, in differences of means
 
 
 @dataclass(frozen=True)
-class Setting:
+class Setting(Grid):
     """Everything the experiment depends on; tuples are the axes of the sweep."""
 
-    model: tuple[str, ...] = ("trained", "frozen", "wide frozen")
-    seed: tuple[int, ...] = tuple(range(10))
-    n: int = 400  # training pictures
-    probed: int = 500  # pictures from which directions are found; as many unseen ones to test them on
-    filters: int = 16
-    hidden: int = 64
-    wide: int = 256  # hidden neurons of the wide frozen network
-    steps: int = 120
-    alpha: float = 0.001  # output scale: features move
-    lr: float = 1e-5  # step size of the outputs; that of the weights is this over alpha^2
+    model: tuple[Literal["trained", "frozen", "wide frozen"], ...] = axis(["trained", "frozen", "wide frozen"],
+                                                                          "features")
+    seed: tuple[Natural, ...] = axis(range(10), "seed")
+    n: Count = 400  # training pictures
+    probed: Count = 500  # pictures from which directions are found; as many unseen ones to test them on
+    filters: Count = 16
+    hidden: Count = 64
+    wide: Count = 256  # hidden neurons of the wide frozen network
+    steps: Natural = 120
+    alpha: Positive = 0.001  # output scale: features move
+    lr: Positive = 1e-5  # step size of the outputs; that of the weights is this over alpha^2
+
+    @classmethod
+    def tiny(cls) -> "Setting":
+        """Five steps of a few filters."""
+        return cls(seed=(0, 1), n=60, probed=80, filters=4, hidden=10, wide=12, steps=5)
 
     @classmethod
     def book(cls) -> "Setting":
@@ -52,6 +60,18 @@ class Setting:
     def paper(cls) -> "Setting":
         """More pictures, more seeds, longer training."""
         return cls(seed=tuple(range(12)), n=800, probed=1000, filters=24, wide=1024, steps=150)
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Find, steer and erase in every network; dimensions (model, seed), strength of steering, edit."""
+    rows = [_row(Inside(setting, model, device), setting.seed) for model in setting.model]
+    return xr.concat(rows, "model").assign_coords(setting.coordinates()).assign_coords(
+        strength=("strength", np.array(STRENGTHS), {"long_name": "steering strength c", "units": "1"}),
+        edit=("edit", ["none", "smallest", "orthogonal", "probe", "random"], {"long_name": "edit", "units": "1"}),
+    )
+
+
+run = sweeps(measure)
 
 
 class TwoQuestions(SquaredClasses):
@@ -113,12 +133,12 @@ def shaped_like(h: Tensor, length: Tensor, seeds: tuple[int, ...]) -> Tensor:
 def steered(inside: Inside, way: Tensor) -> tuple[Tensor, Tensor]:
     """Over strengths: share of even cases that are called odd, and share of all red digits still named right."""
     even = (inside.z_test < 0).double()
-    said, named = [], []
+    called_odd, named_right = [], []
     for c in STRENGTHS:
         right, odd = inside.answers(inside.h_test + c * way[..., None, :])
-        said.append((odd * even).sum(-1) / even.sum(-1))
-        named.append(right.mean(-1))
-    return torch.stack(said, -1), torch.stack(named, -1)
+        called_odd.append((odd * even).sum(-1) / even.sum(-1))
+        named_right.append(right.mean(-1))
+    return torch.stack(called_odd, -1), torch.stack(named_right, -1)
 
 
 def erased(inside: Inside, edit) -> dict[str, Tensor]:
@@ -143,25 +163,9 @@ def kernel_probe(inside: Inside, edit) -> Tensor:
     return torch.tensor([SVC(C=10.0).fit(a, b).score(c, d) for a, b, c, d in zip(*parts, strict=True)])
 
 
-def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
-    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
-    return sweep(measure, setting, device=device, split=("model",), **how)
-
-
 def stored(dataset: xr.Dataset) -> xr.Dataset:
     """What the package keeps of a run: every number, as 32-bit floats."""
     return dataset.assign({name: dataset[name].astype("float32") for name in dataset})
-
-
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Find, steer and erase in every network; dimensions (model, seed), strength of steering, edit."""
-    rows = [_row(Inside(setting, model, device), setting.seed) for model in setting.model]
-    return xr.concat(rows, "model").assign_coords(
-        model=("model", list(setting.model), {"long_name": "features", "units": "1"}),
-        seed=("seed", np.array(setting.seed), {"long_name": "seed", "units": "1"}),
-        strength=("strength", np.array(STRENGTHS), {"long_name": "steering strength c", "units": "1"}),
-        edit=("edit", ["none", "smallest", "orthogonal", "probe", "random"], {"long_name": "edit", "units": "1"}),
-    )
 
 
 def _row(inside: Inside, seeds: tuple[int, ...]) -> xr.Dataset:
@@ -177,7 +181,7 @@ def _row(inside: Inside, seeds: tuple[int, ...]) -> xr.Dataset:
 
     smallest, orthogonal = (features.eraser(inside.h, inside.z, smallest=small) for small in (True, False))
     edits = (lambda h: h, smallest, orthogonal, project(weights), project(chance))
-    left = [erased(inside, edit) for edit in edits]
+    after = [erased(inside, edit) for edit in edits]
     variables = {
         "along_means": (("seed",), features.probed((way, middle), inside.h_test, inside.z_test),
                         "accuracy along the difference of means"),
@@ -192,6 +196,7 @@ def _row(inside: Inside, seeds: tuple[int, ...]) -> xr.Dataset:
     long = {"probe": "accuracy of a probe fitted anew", "says": "parity told right", "names": "red digits named right",
             "moved": "share of variance moved"}
     for name, text in long.items():
-        variables[f"left_{name}"] = (("edit", "seed"), torch.stack([one[name] for one in left]), text)
+        variables[f"left_{name}"] = (("edit", "seed"), torch.stack([one[name] for one in after]), text)
     table = {k: (dims, v.numpy(), {"long_name": text, "units": "fraction"}) for k, (dims, v, text) in variables.items()}
-    return xr.Dataset(table, coords={"direction": ["concept", "random"]})
+    direction = ("direction", ["concept", "random"], {"long_name": "direction of steering", "units": "1"})
+    return xr.Dataset(table, coords={"direction": direction})

@@ -37,8 +37,8 @@ def patch_gradients(net: ConvNet, params: Params, x: Float[Tensor, "*#E n c h w"
     nudge = torch.zeros(*w.shape[:-4], x.shape[-4], w.shape[-4], *places, dtype=w.dtype, device=w.device)
     nudge.requires_grad_()
     f = torch.func.functional_call(net, {name: p.detach() for name, p in params.items()}, (x, nudge))
-    pull = [torch.autograd.grad(f[..., c].sum(), nudge, retain_graph=True)[0] for c in range(edge[0])]
-    return torch.einsum("...cnmhw,...mk->...cnhwk", torch.stack(pull, -5), w.flatten(-3)).flatten(-3, -2)
+    by_z = [torch.autograd.grad(f[..., c].sum(), nudge, retain_graph=True)[0] for c in range(edge[0])]
+    return torch.einsum("...cnmhw,...mk->...cnhwk", torch.stack(by_z, -5), w.flatten(-3)).flatten(-3, -2)
 
 
 def gradient_outer_product(gradients: Float[Tensor, "*E C n p k"]) -> Float[Tensor, "*E k k"]:
@@ -148,6 +148,6 @@ def probe(h: Float[Tensor, "*E n k"], z: Float[Tensor, "*E n"], ridge: float = 1
 
 def probed(found: tuple[Tensor, Tensor], h: Float[Tensor, "*E n k"], z: Float[Tensor, "*E n"]) -> Float[Tensor, "*E"]:
     """Share of samples whose concept (z, of size 1) a probe gets right; an answer of 0 up to rounding is half right."""
-    said = torch.einsum("...nk,...k->...n", h, found[0]) - found[1][..., None]
-    right = ((said > 0) == (z > 0)).to(h)
-    return torch.where(said.abs() < torch.finfo(h.dtype).eps ** 0.5, 0.5, right).mean(-1)
+    output = torch.einsum("...nk,...k->...n", h, found[0]) - found[1][..., None]
+    right = ((output > 0) == (z > 0)).to(h)
+    return torch.where(output.abs() < torch.finfo(h.dtype).eps ** 0.5, 0.5, right).mean(-1)

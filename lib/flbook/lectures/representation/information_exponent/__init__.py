@@ -12,19 +12,22 @@ length, exactly in law: d leaves the cost.
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import Annotated, Literal
 
 import numpy as np
 import torch
 import xarray as xr
 
 from flbook import devices, hermite
+from flbook.domains import Count, Natural, Positive, Range
 from flbook.estimators import weighted_second_moment
 from flbook.rng import normal, numpy_generator
-from flbook.runs.sweep import sweep
+from flbook.runs import Grid, axis, sweeps
 
 VERSION = 1
 BIAS = -1.0  # the gradient's neuron has the activation ReLU(a - 1), which has a part of degree 1, 2 and 3
 TURN = 2 / 6**0.5  # the label at which h_3 turns
+Gate = Literal["y", "y³", "tanh y", "-tanh y", "sign y", "small y", "E[z|y]", "1 - 1/E[z²|y]"]
 
 
 def activation_slope(a: np.ndarray) -> np.ndarray:
@@ -38,7 +41,7 @@ def activation_coefficients(degree: int) -> np.ndarray:
 
 
 def gates(link: hermite.Series) -> dict[str, tuple[Callable, tuple[float, ...]]]:
-    """Name -> gate, and the labels at which it jumps. The last two know the link."""
+    """Name -> gate, and the labels at which it jumps, for every `Gate`. The last two know the link."""
     return {
         "y": (lambda y: y, ()),
         "y³": (lambda y: y**3, ()),
@@ -61,28 +64,28 @@ def best_matrix_gate(link: Callable) -> Callable:
 
 
 @dataclass(frozen=True)
-class Setting:
+class Setting(Grid):
     """Everything the experiment depends on; tuples are the axes of the sweep."""
 
-    link: tuple[int, ...] = (3,)  # k: the label is h_k of the hidden coordinate
-    gate: tuple[str, ...] = ("y", "y³", "sign y", "small y", "E[z|y]")
-    d: tuple[int, ...] = (256,)
-    alpha: tuple[float, ...] = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # samples over dimension, n/d
-    seed: tuple[int, ...] = tuple(range(40))
-    statistic: str = "average"  # or "gradient" (of a neuron), or "matrix" (its top eigenvector)
+    link: tuple[Count, ...] = axis([3], "degree k of the link")  # the label is h_k of the hidden coordinate
+    gate: tuple[Gate, ...] = axis(["y", "y³", "sign y", "small y", "E[z|y]"], "gate T", "")
+    d: tuple[Annotated[int, Range(3)], ...] = axis([256], "dimension d")
+    alpha: tuple[Positive, ...] = axis([1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0], "samples over dimension n/d")
+    seed: tuple[Natural, ...] = axis(range(40), "seed", "")
+    statistic: Literal["average", "gradient", "matrix"] = "average"  # gradient of a neuron; a matrix's top eigenvector
 
-    def __post_init__(self):
-        if self.statistic not in STATISTICS:
-            raise ValueError(f"statistic must be one of {', '.join(STATISTICS)}, not {self.statistic!r}")
-        known = gates(hermite.he(1))
-        if unknown := [name for name in self.gate if name not in known]:
-            raise ValueError(f"gate must be one of {', '.join(known)}, not {unknown[0]!r}")
-        if min(self.link) < 1 or min(self.d) < 3 or min(self.alpha) * min(self.d) < 1:
-            raise ValueError(
-                f"link must be degrees >= 1, d >= 3 and alpha d >= 1, not {self.link}, {self.d} and {self.alpha}")
+    def check(self) -> None:
+        """Refuse fewer samples than one, and a gradient of a neuron that has no part of the link's degree."""
+        if min(self.alpha) * min(self.d) < 1:
+            raise ValueError(f"alpha d must be at least 1, a sample; got alpha {min(self.alpha)} and d {min(self.d)}")
         parts = {k: abs(activation_coefficients(k)[k]) for k in self.link} if self.statistic == "gradient" else {}
         if unseen := [k for k, part in parts.items() if part < 1e-12]:  # its sign would be that of a rounding error
             raise ValueError(f"link must be degrees that the activation has a part of, not {unseen[0]}, for a gradient")
+
+    @classmethod
+    def tiny(cls) -> "Setting":
+        """Two gates and few samples."""
+        return cls(alpha=(1.0, 4.0), d=(20,), seed=tuple(range(6)), gate=("y", "sign y"))
 
     @classmethod
     def book(cls) -> "Setting":
@@ -112,6 +115,23 @@ class Setting:
         """The threshold of the matrix at three dimensions."""
         return replace(cls.spectral(), d=(100, 200, 400), seed=tuple(range(64)),
                        alpha=(0.3, 0.4, 0.5, 0.6, 0.7, 0.85, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0))
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Cosine and squared cosine with beta; dimensions (link, gate, d, seed, alpha)."""
+    how = {"device": device} if setting.statistic == "matrix" else {}
+    one, coords = STATISTICS[setting.statistic], setting.coordinates("link", "gate", "d", "seed", "alpha")
+    cells = product(setting.link, setting.gate, setting.d, setting.seed)
+    found = np.stack([one(k, name, d, setting.alpha, seed, **how) for k, name, d, seed in cells])
+    found = found.reshape([len(values) for _, values, _ in coords.values()])
+    return xr.Dataset(
+        {"alignment": (tuple(coords), found, {"long_name": "cosine with β", "units": "1"}),
+         "overlap": (tuple(coords), found**2, {"long_name": "squared cosine with β", "units": "1"})},
+        coords=coords,
+    )  # fmt: skip
+
+
+run = sweeps(measure)
 
 
 def sample_sizes(alpha: tuple[float, ...], d: int) -> np.ndarray:
@@ -149,8 +169,8 @@ def gradient(k: int, name: str, d: int, alpha: tuple[float, ...], seed: int) -> 
     p = numpy_generator(seed, f"across it {k}").standard_normal(len(active))  # towards beta; nobody sees the others
     y = link(m * a[active] + np.sqrt(1 - m**2) * p)
     t = np.append(0.0, gates(link)[name][0](y) * activation_slope(a[active]))
-    seen = np.searchsorted(active, sizes)
-    signal, across = summed(t, np.append(0.0, p), seen + 1, numpy_generator(seed, f"across {d}").chisquare(d - 2))
+    counts = np.searchsorted(active, sizes) + 1
+    signal, across = summed(t, np.append(0.0, p), counts, numpy_generator(seed, f"across {d}").chisquare(d - 2))
     length = np.sqrt(signal**2 + across)
     side = np.sign(activation_coefficients(k)[k])
     return side * np.sqrt(1 - m**2) * signal / np.where(length > 0, length, 1.0)  # no active sample: no direction
@@ -183,34 +203,6 @@ def matrix(k: int, name: str, d: int, alpha: tuple[float, ...], seed: int, devic
 
 
 STATISTICS = {"average": average, "gradient": gradient, "matrix": matrix}
-AXES = {
-    "link": ("degree k of the link", "1"),
-    "gate": ("gate T", ""),
-    "d": ("dimension d", "1"),
-    "seed": ("seed", ""),
-    "alpha": ("samples over dimension n/d", "1"),
-}
-
-
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Cosine and squared cosine with beta; dimensions (link, gate, d, seed, alpha)."""
-    how = {"device": device} if setting.statistic == "matrix" else {}
-    one = STATISTICS[setting.statistic]
-    cells = product(setting.link, setting.gate, setting.d, setting.seed)
-    found = np.stack([one(k, name, d, setting.alpha, seed, **how) for k, name, d, seed in cells])
-    found = found.reshape([len(getattr(setting, axis)) for axis in AXES])
-    return xr.Dataset(
-        {"alignment": (tuple(AXES), found, {"long_name": "cosine with β", "units": "1"}),
-         "overlap": (tuple(AXES), found**2, {"long_name": "squared cosine with β", "units": "1"})},
-        coords={axis: (axis, list(getattr(setting, axis)), {"long_name": text, "units": units})
-                for axis, (text, units) in AXES.items()},
-    )  # fmt: skip
-
-
-def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
-    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
-    devices.device(device)
-    return sweep(measure, setting, device=device, split=("d", "link"), cell_bytes=1, memory=2**20, **how)
 
 
 def stored(dataset: xr.Dataset) -> xr.Dataset:

@@ -17,25 +17,44 @@ from jaxtyping import Float
 from torch import Tensor
 
 from flbook import devices, hermite
+from flbook.domains import Count, Natural
 from flbook.estimators import averaging
 from flbook.rng import normal
-from flbook.runs.sweep import sweep
+from flbook.runs import Grid, axis, sweeps
 
 VERSION = 1
+MODELS = ("linear", "kernel", "sign y", "E[z|y]")
 
 
 @dataclass(frozen=True)
-class Setting:
+class Setting(Grid):
     """Everything the experiment depends on; tuples are the axes of the sweep."""
 
-    n: tuple[int, ...] = (100, 200, 400, 800, 1600)  # samples
-    seed: tuple[int, ...] = tuple(range(10))
-    d: int = 32  # dimension
+    n: tuple[Count, ...] = axis([100, 200, 400, 800, 1600], "samples n")
+    seed: tuple[Natural, ...] = axis(range(10), "seed", "")
+    d: Count = 32  # dimension
+
+    @classmethod
+    def tiny(cls) -> "Setting":
+        """Fewer samples and more than the kernel has features."""
+        return cls(n=(40, 300), seed=(0, 1, 2), d=8)
 
     @classmethod
     def book(cls) -> "Setting":
         """Up to fifty samples a dimension, while the kernel would need 187."""
         return cls()
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Risk in units of the label's variance; dimensions (n, seed, model)."""
+    found = [[risks(n, setting.d, seed, device) for seed in setting.seed] for n in setting.n]
+    return xr.Dataset(
+        {"risk": (("n", "seed", "model"), found, {"long_name": "risk E(y - f)²", "units": "1"})},
+        coords={**setting.coordinates(), "model": ("model", list(MODELS), {"long_name": "model", "units": ""})},
+    )
+
+
+run = sweeps(measure)
 
 
 def kernel(x: Float[Tensor, "n d"]) -> Float[Tensor, "n n"]:
@@ -88,25 +107,3 @@ def risks(n: int, d: int, seed: int, device: str = "cpu") -> list[float]:
     gate = torch.as_tensor(hermite.best_gate(link, 1)(y.numpy()))
     x, y, gate = (part.to(devices.device(device)) for part in (x, y, gate))
     return [linear_risk(x, y), kernel_risk(x, y), gated_risk(x, y, y.sign()), gated_risk(x, y, gate)]
-
-
-MODELS = ("linear", "kernel", "sign y", "E[z|y]")
-
-
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Risk in units of the label's variance; dimensions (model, n, seed)."""
-    found = [[risks(n, setting.d, seed, device) for seed in setting.seed] for n in setting.n]
-    return xr.Dataset(
-        {"risk": (("n", "seed", "model"), found, {"long_name": "risk E(y - f)²", "units": "1"})},
-        coords={
-            "n": ("n", list(setting.n), {"long_name": "samples n", "units": "1"}),
-            "seed": ("seed", list(setting.seed), {"long_name": "seed", "units": ""}),
-            "model": ("model", list(MODELS), {"long_name": "model", "units": ""}),
-        },
-    )
-
-
-def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
-    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
-    devices.device(device)
-    return sweep(measure, setting, device=device, **how)

@@ -11,6 +11,7 @@ on the second. For erf features and an erf target the risk is exact, otherwise i
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Annotated, Literal
 
 import numpy as np
 import scipy.special
@@ -20,31 +21,38 @@ from torch import Tensor
 
 from flbook import devices
 from flbook.data.single_index import SingleIndex, SingleIndexSample
+from flbook.domains import Count, Natural, NonNegative, Positive, Range
 from flbook.estimators import kernel_ridge, ridge
 from flbook.models import activations, kernels
 from flbook.models.random_features import RandomFeatures
-from flbook.runs.sweep import sweep
+from flbook.runs import Grid, axis, cached, sweeps
 from flbook.theory import one_step
 
 VERSION = 1
 
 FUNCTIONS = {"tanh": (activations.tanh, np.tanh), "erf": (activations.erf, scipy.special.erf)}
+Function = Literal["tanh", "erf"]
 
 
 @dataclass(frozen=True)
-class Setting:
+class Setting(Grid):
     """Everything the experiment depends on; tuples are the axes of the sweep."""
 
-    psi_1: tuple[float, ...] = (8.0,)  # n/d, samples a dimension
-    eta: tuple[float, ...] = (0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)  # size of the step; 0 is random features
-    lam: tuple[float, ...] = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0)  # ridge, lam/N beside the mean square error
-    seed: tuple[int, ...] = tuple(range(10))
-    d: int = 192  # input dimension
-    psi_2: float = 2.0  # N/d, neurons a dimension
-    activation: str = "erf"  # sigma, of the student
-    link: str = "erf"  # sigma*, of the target
-    noise: float = 0.1  # standard deviation of the label noise
-    points: int = 2048  # test points, where the risk has no closed form
+    psi_1: tuple[Positive, ...] = axis([8.0], "samples a dimension ψ₁ = n/d")
+    eta: tuple[NonNegative, ...] = axis([0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0], "step size η")
+    lam: tuple[Positive, ...] = axis([1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0], "ridge λ")  # lam/N beside the mean loss
+    seed: tuple[Natural, ...] = axis(range(10), "seed")
+    d: Annotated[int, Range(2)] = 192  # input dimension
+    psi_2: Annotated[float, Range(1)] = 2.0  # N/d, neurons a dimension
+    activation: Function = "erf"  # sigma, of the student
+    link: Function = "erf"  # sigma*, of the target
+    noise: NonNegative = 0.1  # standard deviation of the label noise
+    points: Count = 2048  # test points, where the risk has no closed form
+
+    @classmethod
+    def tiny(cls) -> "Setting":
+        """Two sample sizes, no, a small and a large step."""
+        return cls(psi_1=(2.0, 6.0), eta=(0.0, 2.0, 12.0), lam=(0.01, 0.1), seed=(0, 1, 2), d=32, points=512)
 
     @classmethod
     def book(cls) -> "Setting":
@@ -74,14 +82,48 @@ class Setting:
         eta = tuple(1024 ** (k / 10) for k in range(6))
         return cls(psi_1=(1.0, 2.0, 4.0, 8.0, 16.0), eta=eta, lam=(1e-3,), seed=tuple(range(25)), d=512)
 
-    def thinned(self, **fields) -> "Setting":
-        """The same setting with some fields changed."""
-        return replace(self, **fields)
+    def check(self) -> None:
+        """Refuse fewer samples than one."""
+        for psi_1 in self.psi_1:
+            data(self, psi_1)
 
     @property
     def width(self) -> int:
         """Neurons N."""
         return round(self.psi_2 * self.d)
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Risk after one step and a ridge regression, and that of the Gaussian equivalent; (psi_1, eta, seed, lam)."""
+    closed = setting.activation == setting.link == "erf"
+    sigma, target = parts(setting)
+    risks, equivalents = [], []
+    for psi_1 in setting.psi_1:
+        model = data(setting, psi_1)
+        first, fresh = (on(device, model.draw(setting.seed, role)) for role in ("first", "fresh"))
+        test = None if closed else on(device, model.draw_test(setting.points, setting.seed))
+        direction, net = model.direction.to(first.x), start(setting, first)
+        gradient = net.gradient(first.x, first.y)
+        for eta in setting.eta:  # one at a time: the features of all of them would not fit into the memory
+            moved = net.moved(gradient, eta)
+            if closed:
+                weights = ridge(moved.features(fresh.x), fresh.y, setting.lam)
+                risks.append(kernels.erf_risk(moved, weights, direction))
+            else:
+                outputs = by_features(moved.features, setting, fresh, test.x)
+                risks.append((outputs - test.target[:, None]).square().mean(-1))
+            squares, overlaps = (part.cpu().numpy() for part in moved.spectrum(direction))
+            equivalents.append(one_step.gaussian_equivalent_risk(
+                setting.lam, model.n, setting.width, squares, overlaps, sigma, target, setting.noise))
+    coords = setting.coordinates("psi_1", "eta", "seed", "lam")
+    shape = [len(values) for _, values, _ in coords.values()]
+    columns = {"risk": (torch.stack(risks).cpu().numpy(), "risk R"),
+               "equivalent": (np.stack(equivalents), "risk of the Gaussian equivalent")}
+    return xr.Dataset({name: (tuple(coords), values.reshape(shape), {"long_name": text, "units": "1"})
+                       for name, (values, text) in columns.items()}, coords=coords)
+
+
+run = sweeps(measure, chunk={"seed": 2})
 
 
 def parts(setting: Setting) -> tuple[one_step.Parts, one_step.Parts]:
@@ -105,37 +147,7 @@ def start(setting: Setting, first: SingleIndexSample) -> RandomFeatures:
     return replace(net, w=net.w.to(first.x), a=net.a.to(first.x))
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Risk after one step and a ridge regression, and that of the Gaussian equivalent; (psi_1, eta, seed, lam)."""
-    check(setting)
-    closed = setting.activation == setting.link == "erf"
-    sigma, target = parts(setting)
-    risks, equivalents = [], []
-    for psi_1 in setting.psi_1:
-        model = data(setting, psi_1)
-        first, fresh = (on(device, model.draw(setting.seed, role)) for role in ("first", "fresh"))
-        test = None if closed else on(device, model.draw_test(setting.points, setting.seed))
-        direction, net = model.direction.to(first.x), start(setting, first)
-        gradient = net.gradient(first.x, first.y)
-        for eta in setting.eta:  # one at a time: the features of all of them would not fit into the memory
-            moved = net.moved(gradient, eta)
-            if closed:
-                weights = ridge(moved.features(fresh.x), fresh.y, setting.lam)
-                risks.append(kernels.erf_risk(moved, weights, direction))
-            else:
-                outputs = by_features(moved.features, setting, fresh, test.x)
-                risks.append((outputs - test.target[:, None]).square().mean(-1))
-            squares, overlaps = (part.cpu().numpy() for part in moved.spectrum(direction))
-            equivalents.append(one_step.gaussian_equivalent_risk(
-                setting.lam, model.n, setting.width, squares, overlaps, sigma, target, setting.noise))
-    dims = ("psi_1", "eta", "seed", "lam")
-    shape = [len(getattr(setting, name)) for name in dims]
-    columns = {"risk": (torch.stack(risks).cpu().numpy(), "risk R"),
-               "equivalent": (np.stack(equivalents), "risk of the Gaussian equivalent")}
-    return xr.Dataset({name: (dims, values.reshape(shape), {"long_name": text, "units": "1"})
-                       for name, (values, text) in columns.items()}, coords=coordinates(setting, dims))
-
-
+@cached
 def spectra(setting: Setting, device: str = "cpu") -> xr.Dataset:
     r"""The first layer after the step: its singular values, where the largest points, and how near rank one it moved.
 
@@ -147,13 +159,13 @@ def spectra(setting: Setting, device: str = "cpu") -> xr.Dataset:
         first = on(device, model.draw(setting.seed))
         net = start(setting, first)
         gradient = net.gradient(first.x, first.y)
-        pull = torch.einsum("sn,snd->sd", first.y, first.x) / (model.n * math.sqrt(net.width))
-        rank_one = parts(setting)[0].mu_1 * net.a[..., :, None] * pull[..., None, :]
+        correlation = torch.einsum("sn,snd->sd", first.y, first.x) / (model.n * math.sqrt(net.width))
+        rank_one = parts(setting)[0].mu_1 * net.a[..., :, None] * correlation[..., None, :]
         errors.append(length(gradient + rank_one) / length(gradient))
         rows += [net.moved(gradient, eta).spectrum(model.direction.to(first.x)) for eta in setting.eta]
     squares, overlaps = (torch.stack(part).cpu().numpy() for part in zip(*rows, strict=True))
-    dims = ("psi_1", "eta", "seed")
-    shape = [len(getattr(setting, name)) for name in dims]
+    coords = setting.coordinates("psi_1", "eta", "seed")
+    dims, shape = tuple(coords), [len(values) for _, values, _ in coords.values()]
     about = {"singular_value": "singular values of W", "overlap": "overlap ⟨u₁, β*⟩²",
              "rank_one_error": "distance of the gradient from rank one"}
     values = {
@@ -162,7 +174,7 @@ def spectra(setting: Setting, device: str = "cpu") -> xr.Dataset:
         "rank_one_error": (("psi_1", "seed"), torch.stack(errors).cpu().numpy()),
     }
     return xr.Dataset({name: (*column, {"long_name": about[name], "units": "1"}) for name, column in values.items()},
-                      coords=coordinates(setting, dims))
+                      coords=coords)
 
 
 def length(matrix: Tensor) -> Tensor:
@@ -209,7 +221,6 @@ def rivals(setting: Setting, device: str = "cpu", names: tuple[str, ...] = tuple
     coefficient of the prediction along :math:`He_k(\langle x, \beta_*\rangle)` over that of the target, and the mean
     prediction at test points of nearly equal index. Single precision.
     """
-    check(setting)
     columns: list[tuple[Tensor, Tensor, Tensor]] = []
     for psi_1 in setting.psi_1:
         for seed in setting.seed:  # one at a time: kernel matrices of all of them would not fit into the memory
@@ -229,7 +240,7 @@ def rivals(setting: Setting, device: str = "cpu", names: tuple[str, ...] = tuple
             "share": ((*dims, "degree"), share, {"long_name": "share learned", "units": "1"}),
             "profile": ((*dims, "place"), profile, {"long_name": "mean prediction", "units": "1"}),
         },
-        coords={**coordinates(setting, ("psi_1", "seed", "lam")), "model": list(names), "degree": [1, 3],
+        coords={**setting.coordinates("psi_1", "seed", "lam"), "model": list(names), "degree": [1, 3],
                 "place": ("place", place, {"long_name": "index ⟨x, β*⟩", "units": "1"})},
     )
 
@@ -241,31 +252,6 @@ def scores(outputs: Tensor, test: SingleIndexSample, bins: int) -> tuple[Tensor,
     hermite = torch.cat([test.index, test.index**3 - 3 * test.index])
     share = torch.einsum("mp,hp->mh", best, hermite) / torch.einsum("hp,p->h", hermite, test.target[0])
     return risk, share, best.unflatten(-1, (bins, -1)).mean(-1)
-
-
-def coordinates(setting: Setting, names: tuple[str, ...]) -> dict[str, tuple]:
-    """The axes with their names and units."""
-    labels = {"psi_1": "samples a dimension ψ₁ = n/d", "eta": "step size η", "lam": "ridge λ", "seed": "seed"}
-    return {name: (name, list(getattr(setting, name)), {"long_name": labels[name], "units": "1"}) for name in names}
-
-
-def check(setting: Setting) -> None:
-    """Refuse what the model does not have, before any cell is computed."""
-    for field in ("activation", "link"):
-        if getattr(setting, field) not in FUNCTIONS:
-            raise ValueError(f"{field} must be one of {', '.join(FUNCTIONS)}; got {getattr(setting, field)!r}")
-    if not (setting.d >= 2 and setting.psi_2 >= 1):
-        raise ValueError(f"d must be at least 2 and psi_2 = N/d at least 1; got d={setting.d}, psi_2={setting.psi_2}")
-    for psi_1 in setting.psi_1:
-        data(setting, psi_1)
-
-
-def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
-    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
-    check(setting)
-    seed_bytes = 64 * max(setting.psi_1) * setting.d * setting.width
-    cells = len(setting.psi_1) * len(setting.eta) * len(setting.lam)
-    return sweep(measure, setting, device=device, split=("seed",), cell_bytes=seed_bytes / cells, **how)
 
 
 def stored(dataset: xr.Dataset) -> xr.Dataset:

@@ -10,6 +10,7 @@ Differs from the paper: only the first layer is trained, tanh in place of ReLU.
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 import xarray as xr
@@ -17,9 +18,10 @@ from torch import Tensor
 
 from flbook import devices
 from flbook.data.teacher import Taught, Teacher
+from flbook.domains import Count, Natural, Positive
 from flbook.dynamics.tangent_kernel import kernel_descent, kernel_ridge, neuron_kernel, relative_change
 from flbook.models.two_layer import TwoLayer
-from flbook.runs.sweep import sweep
+from flbook.runs import Grid, axis, cached, sweeps
 from flbook.shapes import Quantity
 from flbook.training.fit import fit
 from flbook.training.losses import squared
@@ -33,20 +35,25 @@ RIDGES = torch.logspace(-5, 3, 33, dtype=torch.float64)
 
 
 @dataclass(frozen=True)
-class Setting:
+class Setting(Grid):
     """Everything the experiment depends on; tuples are the axes of the sweep."""
 
-    power: tuple[float, ...] = (0.5, 0.75, 1.0)  # κ: output weights N^-κ
-    width: tuple[int, ...] = (64, 128, 256, 512)  # neurons N
-    seed: tuple[int, ...] = tuple(range(12))
-    n: int = 100  # training samples
-    d: int = 20
-    directions: int = 1  # K, of the teacher
-    sharpness: float = 2.0
-    start: str = "paired"  # or "centred", "plain": see TwoLayer
-    lr: float = 1.0  # flow time of a step
-    time: float = 60.0
-    points: int = 500  # fresh samples to measure the test error on
+    power: tuple[float, ...] = axis([0.5, 0.75, 1.0], "power κ of the output weights")  # these are N^-κ
+    width: tuple[Count, ...] = axis([64, 128, 256, 512], "neurons N")
+    seed: tuple[Natural, ...] = axis(range(12), "seed")
+    n: Count = 100  # training samples
+    d: Count = 20
+    directions: Count = 1  # K, of the teacher
+    sharpness: Positive = 2.0
+    start: Literal["paired", "centred", "plain"] = "paired"  # see TwoLayer
+    lr: Positive = 1.0  # flow time of a step
+    time: Positive = 60.0
+    points: Count = 500  # fresh samples to measure the test error on
+
+    @classmethod
+    def tiny(cls) -> "Setting":
+        """Two scalings of two small networks."""
+        return cls(power=(0.5, 1.0), width=(16, 64), seed=(0, 1, 2), n=20, d=5, lr=0.5, time=10.0, points=50)
 
     @classmethod
     def book(cls) -> "Setting":
@@ -68,6 +75,14 @@ class Setting:
         """Eight widths up to 8192 and twenty seeds."""
         return cls(width=tuple(2**k for k in range(6, 14)), seed=tuple(range(20)))
 
+    def check(self) -> None:
+        """Refuse an odd width, directions that do not fit, and a step longer than the training."""
+        _ = self.teacher
+        for width in self.width:
+            TwoLayer(1, width)
+        if self.steps < 1:
+            raise ValueError(f"lr must be at most time; got lr={self.lr:g}, time={self.time:g}")
+
     @property
     def teacher(self) -> Teacher:
         """The target."""
@@ -77,6 +92,34 @@ class Setting:
     def steps(self) -> int:
         """Steps of gradient descent: the same flow time at every scaling."""
         return round(self.time / self.lr)
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Train every cell to the end; dimensions (power, width, seed), errors of all models also (model)."""
+    columns = []
+    for width in setting.width:
+        network = problem(setting, width, device)
+        fresh = fresh_samples(setting, network)
+        record = quantities(setting, network, fresh)
+        descent, axes, last = rule(setting, network), ("power", "seed"), (setting.steps,)
+        params, history = fit(network, descent, setting.steps, record, axes, last)
+        others = rivals(setting, network, fresh)
+        end = history.isel(step=0, drop=True)
+        for name, truth, place in (("train_error", network.observed, 0), ("test_error", fresh.y, 1)):
+            errors = [error(outputs[place], truth).cpu().numpy() for outputs in others.values()]
+            rows = [end[name], *(xr.zeros_like(end[name]) + row for row in errors)]  # a rival knows no power
+            end[name] = xr.concat(rows, "model").assign_attrs(end[name].attrs)
+        f, tangent = network.predict(params, fresh.x), others["tangent"][1]
+        gap = (f - tangent).square().mean(-1).sqrt() / tangent.square().mean(-1).sqrt()
+        about = {"long_name": "distance to the linearised network", "units": "fraction"}
+        end["nonlinearity"] = (("power", "seed"), gap.cpu().numpy(), about)
+        columns.append(end)
+    whole = xr.concat(columns, "width").transpose("model", "power", "width", "seed", missing_dims="ignore")
+    model = ("model", list(MODELS), {"long_name": "model", "units": "1"})
+    return whole.assign_coords(setting.coordinates()).assign_coords(model=model)
+
+
+run = sweeps(measure, chunk={"width": 1, "seed": 3})
 
 
 def alpha(setting: Setting, width: int) -> xr.DataArray:
@@ -161,38 +204,7 @@ def best_ridge(kernel: Tensor, y: Tensor, y_fresh: Tensor) -> Tensor:
     return torch.take_along_dim(outputs, best[..., None, None], -2)[..., 0, :]
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Train every cell to the end; dimensions (power, width, seed), errors of all models also (model)."""
-    columns = []
-    for width in setting.width:
-        network = problem(setting, width, device)
-        fresh = fresh_samples(setting, network)
-        record = quantities(setting, network, fresh)
-        descent, axes, last = rule(setting, network), ("power", "seed"), (setting.steps,)
-        params, history = fit(network, descent, setting.steps, record, axes, last)
-        others = rivals(setting, network, fresh)
-        end = history.isel(step=0, drop=True)
-        for name, truth, place in (("train_error", network.observed, 0), ("test_error", fresh.y, 1)):
-            errors = [error(outputs[place], truth).cpu().numpy() for outputs in others.values()]
-            rows = [end[name], *(xr.zeros_like(end[name]) + row for row in errors)]  # a rival knows no power
-            end[name] = xr.concat(rows, "model").assign_attrs(end[name].attrs)
-        f, tangent = network.predict(params, fresh.x), others["tangent"][1]
-        gap = (f - tangent).square().mean(-1).sqrt() / tangent.square().mean(-1).sqrt()
-        about = {"long_name": "distance to the linearised network", "units": "fraction"}
-        end["nonlinearity"] = (("power", "seed"), gap.cpu().numpy(), about)
-        columns.append(end)
-    whole = xr.concat(columns, "width").transpose("model", "power", "width", "seed", missing_dims="ignore")
-    return whole.assign_coords(coordinates(setting))
-
-
-def coordinates(setting: Setting) -> dict[str, tuple]:
-    """The axes with their names and units."""
-    values = {"power": setting.power, "width": setting.width, "seed": setting.seed, "model": MODELS}
-    names = {"power": "power κ of the output weights", "width": "neurons N"}
-    about = {name: {"long_name": names.get(name, name), "units": "1"} for name in values}
-    return {name: (name, list(axis), about[name]) for name, axis in values.items()}
-
-
+@cached
 def race(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Training over flow time at the first width; dimensions (time, power, seed), with the tangent model's error."""
     network = problem(setting, setting.width[0], device)
@@ -206,7 +218,7 @@ def race(setting: Setting, device: str = "cpu") -> xr.Dataset:
     tangent = (("step", "seed"), torch.stack(rows).cpu().numpy(), {"long_name": "test error", "units": "fraction"})
     history = history.assign(tangent=tangent).assign_coords(step=history.step * setting.lr).rename(step="time")
     history.time.attrs = {"long_name": "flow time", "units": "1"}
-    return history.assign_coords({name: coordinates(setting)[name] for name in ("power", "seed")})
+    return history.assign_coords(setting.coordinates("power", "seed"))
 
 
 def paths(setting: Setting, times: tuple[float, ...], device: str = "cpu") -> xr.Dataset:
@@ -223,22 +235,6 @@ def paths(setting: Setting, times: tuple[float, ...], device: str = "cpu") -> xr
     sign = ("neuron", [1] * (network.model.width // 2) + [-1] * (network.model.width // 2))
     history = history.assign_coords(step=history.step * setting.lr, sign=sign).rename(step="time")
     return history.assign_coords(power=list(setting.power))
-
-
-def check(setting: Setting) -> None:
-    """Refuse what the model does not have, before any cell is computed."""
-    _ = setting.teacher
-    for width in setting.width:
-        TwoLayer(1, width, start=setting.start)
-    if not (setting.lr > 0 and setting.steps >= 1):
-        raise ValueError(f"lr must be positive and at most time; got lr={setting.lr:g}, time={setting.time:g}")
-
-
-def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
-    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
-    check(setting)
-    cell = 8 * 4 * max(setting.width) * (setting.n + setting.points)
-    return sweep(measure, setting, device=device, split=("width", "seed"), cell_bytes=cell, **how)
 
 
 def stored(dataset: xr.Dataset) -> xr.Dataset:

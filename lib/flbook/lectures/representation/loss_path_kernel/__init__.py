@@ -10,7 +10,8 @@ Differs from the papers: small digits and small samples, tanh, and only the firs
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 import xarray as xr
@@ -18,6 +19,7 @@ from torch import Tensor
 
 from flbook import devices
 from flbook.data.images import digits
+from flbook.domains import Count, Natural, Positive, Probability, Range
 from flbook.dynamics.tangent_kernel import neuron_kernel
 from flbook.lectures.representation.loss_path_kernel.path_kernel import (
     Probe,
@@ -28,28 +30,39 @@ from flbook.lectures.representation.loss_path_kernel.path_kernel import (
 )
 from flbook.lectures.representation.loss_path_kernel.redrawn_labels import RedrawnLabels
 from flbook.models.two_layer import TwoLayer
-from flbook.runs.sweep import sweep
+from flbook.runs import Grid, axis, cached, sweeps
 from flbook.training.losses import logistic
 from flbook.training.network import Training
 
 VERSION = 1
 
 BOUNDS = ("lpk", "ntk", "distance", "norm")
+LABELS = {
+    "train_loss": "training loss", "train_error": "training error", "test_loss": "test loss",
+    "gap": "gap: test less training loss", "explained": "mean of the loss path kernel",
+    "own": "own work tr K / n²", "lpk": "loss path kernel's bound",
+    "ntk": "frozen tangent kernel's bound", "distance": "distance's bound", "norm": "norms' bound",
+}
 
 
 @dataclass(frozen=True)
-class Setting:
+class Setting(Grid):
     """Everything the experiment depends on; tuples are the axes of the sweep."""
 
-    power: tuple[float, ...] = (0.5, 1.0)  # κ: output weights N^-κ, lazy and mean field
-    portion: tuple[float, ...] = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)  # of redrawn labels, in training and in test
-    n: tuple[int, ...] = (60,)  # training images
-    seed: tuple[int, ...] = tuple(range(20))
-    first: int = 1  # the two digits
-    second: int = 7
-    width: int = 64  # neurons N
-    time: float = 32.0  # flow time
-    steps: int = 100
+    power: tuple[float, ...] = axis([0.5, 1.0], "power κ of the output weights")  # N^-κ, lazy and mean field
+    portion: tuple[Probability, ...] = axis([0.0, 0.2, 0.4, 0.6, 0.8, 1.0], "portion of redrawn labels")  # test too
+    n: tuple[Count, ...] = axis([60], "training images n")
+    seed: tuple[Natural, ...] = axis(range(20), "seed")
+    first: Annotated[int, Range(0, 9)] = 1  # the two digits
+    second: Annotated[int, Range(0, 9)] = 7
+    width: Count = 64  # neurons N
+    time: Positive = 32.0  # flow time
+    steps: Count = 100
+
+    @classmethod
+    def tiny(cls) -> "Setting":
+        """A short path of eight neurons."""
+        return cls(portion=(0.0, 0.5, 1.0), n=(12, 20), seed=(0, 1, 2), width=8, time=4.0, steps=40)
 
     @classmethod
     def book(cls) -> "Setting":
@@ -60,6 +73,12 @@ class Setting:
     def paper(cls) -> "Setting":
         """Three sample sizes, eleven portions, forty seeds."""
         return cls(portion=tuple(k / 10 for k in range(11)), n=(30, 60, 120), seed=tuple(range(40)))
+
+    def check(self) -> None:
+        """Refuse an odd width, one digit twice, and samples that leave no image to test on."""
+        TwoLayer(1, self.width)
+        for n in self.n:
+            self.data(n)
 
     def data(self, n: int) -> RedrawnLabels:
         """The images."""
@@ -74,6 +93,34 @@ class Setting:
     def recorded(self) -> list[int]:
         """The stops that are kept: twelve, at about equal ratios."""
         return sorted({max(1, round(self.steps ** (k / 11))) for k in range(12)})
+
+    @property
+    def time_axis(self) -> tuple:
+        """The flow times that are kept, as the coordinate of a Dataset."""
+        return "time", [self.times[k] for k in self.recorded], {"long_name": "flow time", "units": "1"}
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Follow every run; dimensions (time, power, portion, n, seed)."""
+    sizes = []
+    for n in setting.n:
+        network = problem(setting, n, device)
+        fresh = setting.data(n).draw_test(setting.portion, setting.seed)
+        test = fresh.x.to(network.x), fresh.y.to(network.x)
+        rows, frozen = [], frozen_bound(network)
+        for k, point in enumerate(loss_path(network, setting.times)):
+            if k in setting.recorded:
+                rows.append(record(network, test, point, frozen))
+        columns = {name: torch.stack([row[name] for row in rows]).cpu().numpy() for name in rows[0]}
+        dims = ("time", "power", "portion", "seed")
+        sizes.append(xr.Dataset({name: (dims, values) for name, values in columns.items()}))
+    whole = xr.concat(sizes, "n").transpose("time", "power", "portion", "n", "seed").astype("float64")
+    for name, text in LABELS.items():
+        whole[name].attrs = {"long_name": text, "units": "fraction" if name == "train_error" else "nats"}
+    return whole.assign_coords(setting.coordinates()).assign_coords(time=setting.time_axis)
+
+
+run = sweeps(measure, chunk={"n": 1, "seed": 5})
 
 
 def problem(setting: Setting, n: int, device: str = "cpu", dtype: torch.dtype = torch.float32) -> Training:
@@ -105,34 +152,6 @@ def norm_bound(network: Training, w: Tensor) -> Tensor:
     return 4 * network.model.scale * w.norm(dim=-1).sum(-1) * longest / math.sqrt(n)
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Follow every run; dimensions (time, power, portion, n, seed)."""
-    sizes = []
-    for n in setting.n:
-        network = problem(setting, n, device)
-        fresh = setting.data(n).draw_test(setting.portion, setting.seed)
-        test = fresh.x.to(network.x), fresh.y.to(network.x)
-        rows, frozen = [], frozen_bound(network)
-        for k, point in enumerate(loss_path(network, setting.times)):
-            if k in setting.recorded:
-                rows.append(record(network, test, point, frozen))
-        columns = {name: torch.stack([row[name] for row in rows]).cpu().numpy() for name in rows[0]}
-        dims = ("time", "power", "portion", "seed")
-        sizes.append(xr.Dataset({name: (dims, values) for name, values in columns.items()}))
-    whole = xr.concat(sizes, "n").transpose("time", "power", "portion", "n", "seed").astype("float64")
-    for name, text in LABELS.items():
-        whole[name].attrs = {"long_name": text, "units": "fraction" if name == "train_error" else "nats"}
-    return whole.assign_coords(coordinates(setting))
-
-
-LABELS = {
-    "train_loss": "training loss", "train_error": "training error", "test_loss": "test loss",
-    "gap": "gap: test less training loss", "explained": "mean of the loss path kernel",
-    "own": "own work tr K / n²", "lpk": "loss path kernel's bound",
-    "ntk": "frozen tangent kernel's bound", "distance": "distance's bound", "norm": "norms' bound",
-}
-
-
 def record(network: Training, test: tuple[Tensor, Tensor], point, frozen: Tensor) -> dict[str, Tensor]:
     """Losses, what the kernel says of them, and the four bounds, at one moment of the flow."""
     w, kernel, n = point.params["w"], point.kernel, network.x.shape[-2]
@@ -147,6 +166,7 @@ def record(network: Training, test: tuple[Tensor, Tensor], point, frozen: Tensor
     }
 
 
+@cached
 def resampled(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """The bound that retrains on other samples, for the first seed's sample, with all seeds' samples as S'.
 
@@ -161,18 +181,18 @@ def resampled(setting: Setting, device: str = "cpu") -> xr.Dataset:
         "resampled": resampled_bound(end.kernel, fall, losses),
         "lpk": ball_bound(fall[..., 0], end.kernel[..., 0, :, :]),
     }
-    axes = {name: coordinates(setting)[name] for name in ("power", "portion")}
     texts = {"resampled": "bound by retraining", "lpk": LABELS["lpk"]}
-    return xr.Dataset({name: (tuple(axes), value.cpu().numpy(), {"long_name": texts[name], "units": "nats"})
-                       for name, value in found.items()}, coords=axes)
+    return xr.Dataset({name: (("power", "portion"), value.cpu().numpy(), {"long_name": texts[name], "units": "nats"})
+                       for name, value in found.items()}, coords=setting.coordinates("power", "portion"))
 
 
+@cached
 def explain(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Every test image's loss along one run, computed and explained, and what each training image did for it.
 
     Dimensions (time, image) and (image, sample); first power, portion, n and seed, in double precision.
     """
-    one = replace(setting, power=setting.power[:1], portion=setting.portion[:1], seed=setting.seed[:1])
+    one = setting.thinned(power=setting.power[:1], portion=setting.portion[:1], seed=setting.seed[:1])
     network, data = problem(one, one.n[0], device, torch.float64), one.data(one.n[0])
     train, fresh = data.draw(one.portion, one.seed), data.draw_test(one.portion, one.seed)
     probe = Probe(fresh.x.to(network.x), fresh.y.to(network.x))
@@ -184,45 +204,19 @@ def explain(setting: Setting, device: str = "cpu") -> xr.Dataset:
             losses.append(loss)
             explained.append(start - point.kernel.mean(-1).flatten())
     share = point.kernel.flatten(0, -3)[0] / one.n[0]
-    return xr.Dataset(
-        {
-            "loss": (("time", "image"), torch.stack(losses).cpu().numpy(), {"long_name": "test loss", "units": "nats"}),
-            "explained": (("time", "image"), torch.stack(explained).cpu().numpy(),
-                          {"long_name": "start less kernel", "units": "nats"}),
-            "share": (("image", "sample"), share.cpu().numpy(), {"long_name": "loss taken off K/n", "units": "nats"}),
-            "x_image": (("image", "pixel"), fresh.x[0].numpy()), "x_sample": (("sample", "pixel"), train.x[0].numpy()),
-            "y_image": ("image", fresh.y[0, 0].numpy()), "y_sample": ("sample", train.y[0, 0].numpy()),
-            "clean_image": ("image", fresh.clean[0].numpy()), "clean_sample": ("sample", train.clean[0].numpy()),
-        },
-        coords={"time": coordinates(one)["time"]},
-    )
-
-
-def coordinates(setting: Setting) -> dict[str, tuple]:
-    """The axes with their names and units."""
-    times = [setting.times[k] for k in setting.recorded]
-    values = {"time": times, "power": setting.power, "portion": setting.portion, "n": setting.n, "seed": setting.seed}
-    names = {"time": "flow time", "power": "power κ of the output weights", "portion": "portion of redrawn labels",
-             "n": "training images n"}
-    about = {name: {"long_name": names.get(name, name), "units": "1"} for name in values}
-    return {name: (name, list(axis), about[name]) for name, axis in values.items()}
-
-
-def check(setting: Setting) -> None:
-    """Refuse what the model does not have, before any cell is computed."""
-    for n in setting.n:
-        setting.data(n).draw(setting.portion)
-    TwoLayer(1, setting.width)
-    if not (setting.time > 0 and setting.steps >= 1):
-        raise ValueError(f"time must be positive and steps at least 1; got {setting.time:g} and {setting.steps}")
-
-
-def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
-    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
-    check(setting)
-    how = {"memory": 2**26} | how  # small chunks stay near the processor
-    cell = 4 * 12 * max(setting.n) * (max(setting.n) + 2 * setting.width)
-    return sweep(measure, setting, device=device, split=("n", "seed"), cell_bytes=cell, **how)
+    table = {
+        "loss": (("time", "image"), torch.stack(losses), "test loss", "nats"),
+        "explained": (("time", "image"), torch.stack(explained), "start less kernel", "nats"),
+        "share": (("image", "sample"), share, "loss taken off K/n", "nats"),
+    }
+    for name, some in (("image", fresh), ("sample", train)):
+        table |= {
+            f"x_{name}": ((name, "pixel"), some.x[0], "image, centred and scaled", "1"),
+            f"y_{name}": ((name,), some.y[0, 0], "label observed", "1"),
+            f"clean_{name}": ((name,), some.clean[0], "true label", "1"),
+        }
+    return xr.Dataset({name: (dims, values.cpu().numpy(), {"long_name": text, "units": units})
+                       for name, (dims, values, text, units) in table.items()}, coords={"time": one.time_axis})
 
 
 def stored(dataset: xr.Dataset) -> xr.Dataset:

@@ -104,8 +104,8 @@ def rates(problem: Training, params: Params, probe: Probe | None = None) -> tupl
 
 def _loss_gradients(problem: Training, params: Params, x: Tensor, y: Tensor) -> Tensor:
     """Gradient of every sample's loss in all parameters, flattened: ``(*E, n, parameters)``."""
-    pull = problem.loss.slope(problem.predict(params, x), y.to(problem.x))
-    return pull[..., None] * sample_gradients(problem, params, x)
+    slope_of_loss = problem.loss.slope(problem.predict(params, x), y.to(problem.x))
+    return slope_of_loss[..., None] * sample_gradients(problem, params, x)
 
 
 def _unflatten(flat: Tensor, params: Params) -> Params:
@@ -119,17 +119,19 @@ def _unflatten(flat: Tensor, params: Params) -> Params:
 def _two_layer_rates(problem: Training, w: Tensor, probe: Probe | None) -> tuple[Params, Tensor]:
     """The same from pre-activations, in flow time."""
     model, x = problem.model, problem.x
-    pulled = _pulled_slopes(problem, w, x, problem.observed)
-    gradient = torch.einsum("...nk,...nd->...kd", pulled, x) * signs(model.width, w)[:, None] / x.shape[-2]
+    train = _preactivation_gradients(problem, w, x, problem.observed)
+    gradient = torch.einsum("...nk,...nd->...kd", train, x) * signs(model.width, w)[:, None] / x.shape[-2]
     velocity = -gradient * per_member(model.step(1.0) * model.scale, gradient)
-    of, at = (pulled, x) if probe is None else (_pulled_slopes(problem, w, probe.x, probe.y), probe.x.to(x))
-    other, by = (of, at) if probe is not None and probe.within else (pulled, x)
+    of, at = (train, x)
+    if probe is not None:
+        of, at = _preactivation_gradients(problem, w, probe.x, probe.y), probe.x.to(x)
+    other, by = (of, at) if probe is not None and probe.within else (train, x)
     gram = torch.einsum("...pk,...nk->...pn", of, other) * torch.einsum("...pd,...nd->...pn", at, by)
     return {"w": velocity}, gram / model.width
 
 
-def _pulled_slopes(problem: Training, w: Tensor, x: Tensor, y: Tensor) -> Float[Tensor, "*E n k"]:
-    """How each sample's loss answers to each neuron's pre-activation, up to the neuron's output weight."""
+def _preactivation_gradients(problem: Training, w: Tensor, x: Tensor, y: Tensor) -> Float[Tensor, "*E n k"]:
+    """Derivative of each sample's loss in each neuron's pre-activation, up to the neuron's output weight."""
     model, x = problem.model, x.to(problem.x)
     z = torch.einsum("...nd,...kd->...nk", x, w)
     f = model.combine(model.activation(z))

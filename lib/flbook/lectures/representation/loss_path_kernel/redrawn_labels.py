@@ -11,6 +11,7 @@ from torch import Tensor
 
 from flbook import rng
 from flbook.data.images import Images
+from flbook.domains import Checked, Count
 
 
 class Redrawn(NamedTuple):
@@ -22,7 +23,7 @@ class Redrawn(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class RedrawnLabels:
+class RedrawnLabels(Checked):
     """A training sample of n images, and all others to test on; a portion of the labels of both is drawn anew.
 
     A redrawn label is +1 or -1 with equal chances, so half of them stay right. A larger portion redraws the same labels
@@ -32,11 +33,12 @@ class RedrawnLabels:
     """
 
     images: Images
-    n: int = 60
+    n: Count = 60
 
     def __post_init__(self):
-        if not 1 <= self.n < len(self.images.y):
-            raise ValueError(f"n must lie between 1 and {len(self.images.y) - 1}, so that an image is left to test on; "
+        super().__post_init__()
+        if self.n >= len(self.images.y):
+            raise ValueError(f"n must be at most {len(self.images.y) - 1}, so that an image is left to test on; "
                              f"got {self.n}")
 
     @property

@@ -9,39 +9,37 @@ m is a Markov chain (`sphere`), so nothing of size d is ever drawn.
 """
 
 from dataclasses import dataclass, replace
+from typing import Annotated, Literal
 
 import numpy as np
 import xarray as xr
 
-from flbook import devices, hermite
+from flbook import hermite
+from flbook.domains import Count, Natural, NonNegative, Positive, Range
 from flbook.lectures.representation.online_sgd.sphere import Neuron, follow, hermite_neuron, looking_ahead, solve
-from flbook.runs.sweep import sweep
+from flbook.runs import Grid, axis, sweeps
 
 VERSION = 1
 LEVEL = 0.5  # an overlap of this size counts as found
 
 
 @dataclass(frozen=True)
-class Setting:
+class Setting(Grid):
     """Everything the experiment depends on; tuples are the axes of the sweep."""
 
-    link: tuple[int, ...] = (2,)  # k: the label is h_k of the hidden coordinate
-    d: tuple[int, ...] = (50, 200, 800, 3200)
-    seed: tuple[int, ...] = tuple(range(300))
-    time: tuple[float, ...] = tuple(round(0.25 * k, 2) for k in range(81))  # samples over d^max(k - 1, 1), or over d
-    lr: float = 0.5  # eta for k <= 2; for k >= 3 it is this times d^(1 - k/2), as the theorem asks
-    start: float | None = None  # overlap at the start; None is d^(-1/2)
-    rule: str = "own"  # the student is h_k; or "erf", which is -erf; or "twice": -erf, each sample used twice
-    rho: float = 1.0  # length of the first step with "twice"
+    link: tuple[Count, ...] = axis([2], "degree k of the link")  # the label is h_k of the hidden coordinate
+    d: tuple[Annotated[int, Range(3)], ...] = axis([50, 200, 800, 3200], "dimension d")
+    seed: tuple[Natural, ...] = axis(range(300), "seed")
+    time: tuple[NonNegative, ...] = axis((round(0.25 * k, 2) for k in range(81)), "samples over d^max(k - 1, 1)")
+    lr: Positive = 0.5  # eta for k <= 2; for k >= 3 it is this times d^(1 - k/2), as the theorem asks
+    start: Annotated[float, Range(-1, 1)] | None = None  # overlap at the start; None is d^(-1/2)
+    rule: Literal["own", "erf", "twice"] = "own"  # the student is h_k; or -erf; or -erf with each sample used twice
+    rho: NonNegative = 1.0  # length of the first step with "twice"
 
-    def __post_init__(self):
-        if self.rule not in ("own", "erf", "twice"):
-            raise ValueError(f"rule must be own, erf or twice, not {self.rule!r}")
-        if min(self.link) < 1 or min(self.d) < 3 or not (self.lr > 0 and min(self.time) >= 0):
-            raise ValueError(f"link must be >= 1, d >= 3, lr > 0 and time >= 0, not {self.link}, {self.d}, {self.lr} "
-                             f"and {min(self.time)}")
-        if self.start is not None and not -1 <= self.start <= 1:
-            raise ValueError(f"start must be an overlap between -1 and 1, or None for d^(-1/2), not {self.start}")
+    @classmethod
+    def tiny(cls) -> "Setting":
+        """Two links at two small dimensions."""
+        return cls(link=(1, 2), d=(10, 20), seed=(0, 1, 2, 3), time=(0.0, 1.0, 10.0))
 
     @classmethod
     def book(cls) -> "Setting":
@@ -76,6 +74,32 @@ class Setting:
                        time=tuple(round(0.12 * j, 2) for j in range(26)))
 
 
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """m over time and the samples until \\|m\\| first reached one half; dimensions (link, d, seed, time).
+
+    The chain is a few numbers a run, so it stays on the CPU.
+    """
+    overlaps, escapes = [], []
+    order = np.argsort(setting.time)
+    for k in setting.link:
+        for d in setting.d:
+            steps = np.round(np.asarray(setting.time)[order] * float(d) ** power(setting, k)).astype(int)
+            path, reached = follow(neuron(setting, k, d), start(setting, d), d, setting.seed, steps, LEVEL,
+                                   role=f"samples for degree {k}")
+            overlaps.append(path[:, np.argsort(order)])
+            escapes.append(reached)
+    return xr.Dataset(
+        {"overlap": (("link", "d", "seed", "time"), np.reshape(overlaps, setting.shape),
+                     {"long_name": "overlap m with β", "units": "1"}),
+         "escape": (("link", "d", "seed"), np.reshape(escapes, setting.shape[:-1]),
+                    {"long_name": "samples until |m| = 1/2", "units": "1"})},
+        coords=setting.coordinates(),
+    )  # fmt: skip
+
+
+run = sweeps(measure, chunk={"link": 1, "d": 1})
+
+
 def power(setting: Setting, k: int) -> int:
     """Times are in samples over d to this power."""
     return max(k - 1, 1) if setting.rule == "own" else 1
@@ -101,51 +125,10 @@ def equation(setting: Setting) -> xr.DataArray:
             rule = neuron(setting, k, d)
             grid = np.concatenate([[0.0], rule.lr * np.asarray(setting.time) * d ** (power(setting, k) - 1)])
             found.append(solve(rule, start(setting, d), grid, dt=0.05)[1:])
-    shape = len(setting.link), len(setting.d), len(setting.time)
+    coords = setting.coordinates("link", "d", "time")
+    shape = [len(values) for _, values, _ in coords.values()]
     about = {"long_name": "overlap m of the equation", "units": "1"}
-    axes = ("link", "d", "time")
-    return xr.DataArray(np.reshape(found, shape), _coords(setting, *axes), axes, name="equation", attrs=about)
-
-
-NAMES = {
-    "link": "degree k of the link", "d": "dimension d", "seed": "seed",
-    "time": "samples over d^max(k - 1, 1)",
-}  # fmt: skip
-
-
-def _coords(setting: Setting, *axes: str) -> dict:
-    return {axis: (axis, list(getattr(setting, axis)), {"long_name": NAMES[axis], "units": "1"}) for axis in axes}
-
-
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """m over time and the samples until \\|m\\| first reached one half; dimensions (link, d, seed, time)."""
-    overlaps, escapes = [], []
-    order = np.argsort(setting.time)
-    for k in setting.link:
-        for d in setting.d:
-            steps = np.round(np.asarray(setting.time)[order] * float(d) ** power(setting, k)).astype(int)
-            path, reached = follow(neuron(setting, k, d), start(setting, d), d, setting.seed, steps, LEVEL,
-                                   role=f"samples for degree {k}")
-            overlaps.append(path[:, np.argsort(order)])
-            escapes.append(reached)
-    shape = len(setting.link), len(setting.d), len(setting.seed)
-    return xr.Dataset(
-        {"overlap": (("link", "d", "seed", "time"), np.reshape(overlaps, (*shape, len(setting.time))),
-                     {"long_name": "overlap m with β", "units": "1"}),
-         "escape": (("link", "d", "seed"), np.reshape(escapes, shape),
-                    {"long_name": "samples until |m| = 1/2", "units": "1"})},
-        coords=_coords(setting, "link", "d", "seed", "time"),
-    )  # fmt: skip
-
-
-def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
-    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`.
-
-    The chain is a few numbers a run, so it stays on the CPU; `device` is only written down.
-    """
-    devices.device(device)
-    cells = len(setting.seed) * len(setting.time)
-    return sweep(measure, setting, device=device, split=("link", "d"), cell_bytes=1, memory=cells, **how)
+    return xr.DataArray(np.reshape(found, shape), coords, tuple(coords), name="equation", attrs=about)
 
 
 def stored(dataset: xr.Dataset) -> xr.Dataset:

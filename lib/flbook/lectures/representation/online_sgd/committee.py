@@ -6,28 +6,34 @@ noise the final risk is proportional to :math:`\eta\sigma^2`.
 """
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import xarray as xr
 
-from flbook import devices
+from flbook.domains import Natural, NonNegative, Positive, Range
 from flbook.lectures.representation.online_sgd.order_parameters import Committee, State, integrate, symmetric
 from flbook.rng import numpy_generator
-from flbook.runs.sweep import sweep
+from flbook.runs import Grid, axis, cached, sweeps
 
 VERSION = 1
 _BLOCK = 1024
 
 
 @dataclass(frozen=True)
-class Setting:
+class Setting(Grid):
     """Everything the experiment depends on; tuples are the axes of the sweep."""
 
-    d: tuple[int, ...] = (50, 100, 200, 400)
-    seed: tuple[int, ...] = tuple(range(16))
-    alpha: tuple[float, ...] = tuple(float(a) for a in range(21))  # steps over dimension
-    lr: float = 0.5  # eta
-    noise: float = 0.0  # sigma of the label noise
+    d: tuple[Annotated[int, Range(5)], ...] = axis([50, 100, 200, 400], "dimension d")
+    seed: tuple[Natural, ...] = axis(range(16), "seed")
+    alpha: tuple[NonNegative, ...] = axis(map(float, range(21)), "steps over dimension α")
+    lr: Positive = 0.5  # eta
+    noise: NonNegative = 0.0  # sigma of the label noise
+
+    @classmethod
+    def tiny(cls) -> "Setting":
+        """Three runs at two small dimensions."""
+        return cls(d=(20, 40), seed=(0, 1, 2), alpha=(0.0, 1.0, 4.0))
 
     @classmethod
     def book(cls) -> "Setting":
@@ -40,6 +46,15 @@ class Setting:
         return cls(d=(100,), seed=tuple(range(10)), alpha=tuple(float(a) for a in range(0, 141, 2)))
 
 
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Q, R and the risk of SGD; dimensions (d, seed, alpha, i, k)."""
+    runs = [simulate(setting, d) for d in setting.d]
+    return _dataset({name: np.stack([one[name] for one in runs]) for name in "QR"}, ("d", "seed", "alpha"), setting)
+
+
+run = sweeps(measure, chunk={"d": 1})
+
+
 def beginning() -> State:
     """The start of every run: two students that differ."""
     return {"Q": np.array([[0.25, 0.02], [0.02, 0.20]]), "R": np.diag([0.05, 0.04])}
@@ -50,12 +65,11 @@ def committee(setting: Setting) -> Committee:
     return Committee(2, 2, setting.lr, setting.noise)
 
 
-def equation(setting: Setting, state: State | None = None, dt: float = 0.2) -> xr.Dataset:
-    """The solution of the equations: Q, R and the risk over alpha."""
-    rule = committee(setting)
-    alpha = np.asarray(setting.alpha)
-    path = integrate(rule.rate, beginning() if state is None else state, alpha, dt)
-    return _dataset(rule, {name: np.moveaxis(value, -1, 0) for name, value in path.items()}, ("alpha",), setting)
+@cached
+def equation(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """The solution of the equations: Q, R and the risk over alpha, which starts at 0."""
+    path = integrate(committee(setting).rate, beginning(), np.asarray(setting.alpha), dt=0.2)
+    return _dataset({name: np.moveaxis(value, -1, 0) for name, value in path.items()}, ("alpha",), setting)
 
 
 ALIKE = (0.2, 0.02, 0.05)  # squared length, mutual overlap and overlap with the teachers of students that are alike
@@ -111,26 +125,10 @@ def simulate(setting: Setting, d: int) -> State:
     return {name: np.stack([found[step][name] for step in steps], 1) for name in state}
 
 
-def _dataset(rule: Committee, state: State, axes: tuple[str, ...], setting: Setting) -> xr.Dataset:
-    names = {"d": "dimension d", "seed": "seed", "alpha": "steps over dimension α"}
-    units = ("i", "k")
+def _dataset(state: State, axes: tuple[str, ...], setting: Setting) -> xr.Dataset:
     return xr.Dataset(
-        {"Q": ((*axes, *units), state["Q"], {"long_name": "overlaps of students Q", "units": "1"}),
-         "R": ((*axes, *units), state["R"], {"long_name": "overlaps with teachers R", "units": "1"}),
-         "risk": (axes, rule.risk(state), {"long_name": "risk", "units": "1"})},
-        coords={axis: (axis, list(getattr(setting, axis)), {"long_name": names[axis], "units": "1"}) for axis in axes},
+        {"Q": ((*axes, "i", "k"), state["Q"], {"long_name": "overlaps of students Q", "units": "1"}),
+         "R": ((*axes, "i", "k"), state["R"], {"long_name": "overlaps with teachers R", "units": "1"}),
+         "risk": (axes, committee(setting).risk(state), {"long_name": "risk", "units": "1"})},
+        coords=setting.coordinates(*axes),
     )  # fmt: skip
-
-
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Q, R and the risk of SGD; dimensions (d, seed, alpha, i, k)."""
-    runs = [simulate(setting, d) for d in setting.d]
-    state = {name: np.stack([one[name] for one in runs]) for name in runs[0]}
-    return _dataset(committee(setting), state, ("d", "seed", "alpha"), setting)
-
-
-def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
-    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
-    devices.device(device)
-    cells = len(setting.seed) * len(setting.alpha)
-    return sweep(measure, setting, device=device, split=("d",), cell_bytes=1, memory=cells, **how)

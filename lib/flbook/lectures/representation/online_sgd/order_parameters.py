@@ -23,6 +23,8 @@ from jaxtyping import Float
 from numpy import ndarray
 from scipy.special import erf
 
+from flbook.domains import Checked, Count, NonNegative, Positive
+
 Number = ndarray | float
 State = dict[str, Number]
 
@@ -75,20 +77,13 @@ def four_point(C: Float[ndarray, "*E F F"], K: int) -> Float[ndarray, "*E K K F 
 
 
 @dataclass(frozen=True)
-class Committee:
+class Committee(Checked):
     """A student of K units and a teacher of M orthonormal units under one-pass SGD; the state is {"Q", "R"}."""
 
-    K: int = 2
-    M: int = 2
-    lr: float = 0.5  # eta
-    noise: float = 0.0  # sigma, standard deviation of the label noise
-
-    def __post_init__(self):
-        if self.K < 1 or self.M < 1 or not (self.lr > 0 and self.noise >= 0):
-            raise ValueError(
-                f"K and M must be >= 1, lr > 0 and noise >= 0; got K = {self.K}, M = {self.M}, lr = {self.lr}, "
-                f"noise = {self.noise}"
-            )
+    K: Count = 2
+    M: Count = 2
+    lr: Positive = 0.5  # eta
+    noise: NonNegative = 0.0  # sigma, standard deviation of the label noise
 
     @property
     def sign(self) -> Float[ndarray, " F"]:
@@ -106,11 +101,11 @@ class Committee:
     def rate(self, state: State) -> State:
         """The derivatives of Q and R in alpha = steps/d, as d grows."""
         C, K = self.fields(state), self.K
-        pull = -self.lr * np.einsum("...ijp,p->...ij", three_point(C, K), self.sign)
-        spread = np.einsum("...ijpq,p,q->...ij", four_point(C, K), self.sign, self.sign)
-        spread = self.lr**2 * (spread + self.noise**2 * slope_pair(C[..., :K, :K]))
-        own = pull[..., :K]
-        return {"Q": own + own.swapaxes(-1, -2) + spread, "R": pull[..., K:]}
+        drift = -self.lr * np.einsum("...ijp,p->...ij", three_point(C, K), self.sign)
+        square = np.einsum("...ijpq,p,q->...ij", four_point(C, K), self.sign, self.sign)
+        diffusion = self.lr**2 * (square + self.noise**2 * slope_pair(C[..., :K, :K]))
+        own = drift[..., :K]
+        return {"Q": own + own.swapaxes(-1, -2) + diffusion, "R": drift[..., K:]}
 
     def step(self, state: State, d: int, unit: Float[ndarray, "*E F"], rest: Number, label: Number = 0.0) -> State:
         """One step of SGD at dimension d, from standard normal numbers.
@@ -145,8 +140,8 @@ def integrate(rate: Callable[[State], State], state: State, times: Float[ndarray
 
     Steps are `dt` or a little shorter, so that every time is met.
     """
-    def ahead(now: State, by: State, h: float) -> State:
-        return {name: now[name] + h * by[name] for name in now}
+    def euler(now: State, rate: State, h: float) -> State:
+        return {name: now[name] + h * rate[name] for name in now}
 
     path = [state]
     for gap in np.diff(times):
@@ -154,9 +149,9 @@ def integrate(rate: Callable[[State], State], state: State, times: Float[ndarray
         h = gap / count
         for _ in range(count):
             k1 = rate(state)
-            k2 = rate(ahead(state, k1, h / 2))
-            k3 = rate(ahead(state, k2, h / 2))
-            k4 = rate(ahead(state, k3, h))
+            k2 = rate(euler(state, k1, h / 2))
+            k3 = rate(euler(state, k2, h / 2))
+            k4 = rate(euler(state, k3, h))
             state = {name: state[name] + h / 6 * (k1[name] + 2 * k2[name] + 2 * k3[name] + k4[name]) for name in state}
         path.append(state)
     return {name: np.stack([one[name] for one in path], -1) for name in state}

@@ -22,6 +22,7 @@ import numpy as np
 from numpy import ndarray
 
 from flbook import hermite
+from flbook.domains import Checked, Positive
 from flbook.lectures.representation.online_sgd.order_parameters import Number, integrate
 from flbook.rng import numpy_generator
 
@@ -29,12 +30,12 @@ _BLOCK = 2048  # steps whose random numbers are held at once
 
 
 @dataclass(frozen=True)
-class Neuron:
+class Neuron(Checked):
     """A neuron's rule: the target's link, and the factor ``factor(y, u, square)`` of its step."""
 
     link: Callable
     factor: Callable
-    lr: float  # eta
+    lr: Positive  # eta
 
     def step(self, m: Number, d: int, u: Number, p: Number, rest: Number) -> Number:
         """The overlap after one step; `rest` is chi squared with d - 2 degrees of freedom."""

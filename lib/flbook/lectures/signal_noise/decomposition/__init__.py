@@ -12,19 +12,22 @@ d dimensions, is stored with the paper-scale result.
 
 import math
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Literal
 
 import torch
 import xarray as xr
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from flbook import devices, measures, rivals
-from flbook.data.signal_noise import Sample, SignalNoise, check_noise
+from flbook import devices, measures
+from flbook.data.signal_noise import Sample, SignalNoise
+from flbook.domains import Count, FlipProbability, Natural, NonNegative, Positive
 from flbook.dynamics.gram import GramTraining
 from flbook.dynamics.wishart import check_room, draw_training
 from flbook.models.cnn import TwoLayerCNN
-from flbook.runs.sweep import sweep
+from flbook.rivals import rival
+from flbook.runs import Grid, axis, sweeps
 from flbook.shapes import Quantity, signs
 from flbook.training.fit import fit, log_steps
 from flbook.training.network import Training
@@ -32,23 +35,27 @@ from flbook.training.optimizers import GradientDescent
 
 VERSION = 1
 
-MODELS = {"network": lambda problem: problem, "linear": rivals.linear, "lazy": rivals.lazy}
-
 
 @dataclass(frozen=True)
-class Setting:
+class Setting(Grid):
     """Everything the experiment depends on; tuples are the axes of the sweep."""
 
-    model: tuple[str, ...] = ("network",)  # and its rivals: linear, lazy
-    d: tuple[int, ...] = (1_000, 1_000_000)  # patch dimension
-    flip_prob: tuple[float, ...] = (0.0, 0.1)  # p, exactly pn labels flipped
-    n_snr2: tuple[float, ...] = (0.1, 0.3, 1.0, 3.0, 10.0)  # n SNR^2, which sets |mu|
-    seed: tuple[int, ...] = tuple(range(32))
-    n: int = 40  # training samples
-    m: int = 10  # filters a sign
-    start: float = 0.01  # sigma_0 sigma_xi sqrt(d): size of <w(0), xi>
-    lr: float = 0.5  # step size, in units of nm/(sigma_xi^2 d): then an active rho grows by lr/2 in the first step
-    steps: int = 300
+    model: tuple[Literal["network", "linear", "lazy"], ...] = axis(["network"], "model")
+    d: tuple[Count, ...] = axis([1_000, 1_000_000], "patch dimension d")
+    flip_prob: tuple[FlipProbability, ...] = axis([0.0, 0.1], "flip probability p")  # exactly pn labels flipped
+    n_snr2: tuple[Positive, ...] = axis([0.1, 0.3, 1.0, 3.0, 10.0], "n SNR²")  # sets |mu|
+    seed: tuple[Natural, ...] = axis(range(32), "seed")
+    n: Count = 40  # training samples
+    m: Count = 10  # filters a sign
+    start: NonNegative = 0.01  # sigma_0 sigma_xi sqrt(d): size of <w(0), xi>
+    lr: Positive = 0.5  # step size, in units of nm/(sigma_xi^2 d): then an active rho grows by lr/2 in the first step
+    steps: Count = 300
+
+    @classmethod
+    def tiny(cls) -> "Setting":
+        """Every model, two dimensions far apart, in a blink."""
+        return cls(model=("network", "linear", "lazy"), d=(300, 10**7), flip_prob=(0.0, 0.2), n_snr2=(0.5, 4.0),
+                   seed=(0, 1, 2), n=10, m=8, steps=12)
 
     @classmethod
     def book(cls) -> "Setting":
@@ -58,7 +65,7 @@ class Setting:
     @classmethod
     def rivals(cls) -> "Setting":
         """One dimension, without flips, with the models whose features do not move beside the network."""
-        return cls(model=tuple(MODELS), d=(10_000,), flip_prob=(0.0,), n_snr2=(0.3, 1.0, 3.0))
+        return cls(model=("network", "linear", "lazy"), d=(10_000,), flip_prob=(0.0,), n_snr2=(0.3, 1.0, 3.0))
 
     @classmethod
     def paper(cls) -> "Setting":
@@ -66,6 +73,28 @@ class Setting:
         strengths = (0.03, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
         return cls(d=(1_000, 10_000, 100_000, 1_000_000, 10_000_000), flip_prob=(0.0, 0.1, 0.2), n_snr2=strengths,
                    seed=tuple(range(100)), steps=1000)
+
+    def check(self) -> None:
+        """Refuse cells in which vectors are too short."""
+        for d in self.d:
+            check_room(self.n, 2 * self.m, d)
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Train every cell and record gamma and rho; dimensions (model, d, flip_prob, n_snr2, seed, step)."""
+    network = problem(setting, device)
+    unit = torch.tensor(setting.d, dtype=torch.float64).reciprocal()[:, None, None] * setting.n * setting.m
+    rule = GradientDescent((setting.lr * unit).expand(len(setting.flip_prob), -1, -1, -1))
+    axes, at = ("flip_prob", "d", "seed", "n_snr2"), log_steps(setting.steps, 30)
+    rows = []
+    for name in setting.model:
+        chosen = rival(network, name)
+        rows.append(fit(chosen, rule, setting.steps, quantities(chosen), axes, at).history)
+    whole = xr.concat(rows, "model").transpose("model", "d", "flip_prob", "n_snr2", "seed", "step")
+    return whole.assign_coords(setting.coordinates())
+
+
+run = sweeps(measure, chunk={"d": 1, "flip_prob": 1, "seed": 25})  # arrays that stay in the cache: half the time
 
 
 def problem(setting: Setting, device: str = "cpu") -> GramTraining:
@@ -75,15 +104,15 @@ def problem(setting: Setting, device: str = "cpu") -> GramTraining:
     return drawn.to(devices.device(device))
 
 
-def seen(problem: GramTraining) -> Bool[Tensor, "*E k n"]:
+def active(problem: GramTraining) -> Bool[Tensor, "*E k n"]:
     r"""Filters and samples with :math:`j = \tilde y_i` for which the filter is active on the noise before training."""
     own = signs(problem.gram.w_xi.shape[-2], problem.observed)[:, None] * problem.observed[..., None, :] > 0
     return own & (problem.slope(problem.patches(problem.start())["noise"], "noise") > 0)
 
 
 def quantities(problem: GramTraining) -> list[Quantity]:
-    """Mean signal coefficient, mean noise coefficient of the pairs that are seen, training loss and error."""
-    pairs = seen(problem)
+    """Mean signal coefficient, mean noise coefficient of active pairs, training loss and error."""
+    pairs = active(problem)
 
     def gamma(params):
         return measures.signal_learning(problem, params).mean((-2, -1))
@@ -100,25 +129,6 @@ def quantities(problem: GramTraining) -> list[Quantity]:
     ]
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Train every cell and record gamma and rho; dimensions (model, d, flip_prob, n_snr2, seed, step)."""
-    network = problem(setting, device)
-    unit = torch.tensor(setting.d, dtype=torch.float64).reciprocal()[:, None, None] * setting.n * setting.m
-    rule = GradientDescent((setting.lr * unit).expand(len(setting.flip_prob), -1, -1, -1))
-    axes = ("flip_prob", "d", "seed", "n_snr2")
-    rows = []
-    for name in setting.model:
-        rival = MODELS[name](network)
-        at = log_steps(setting.steps, 30)
-        rows.append(fit(rival, rule, setting.steps, quantities(rival), axes, at).history)
-    whole = xr.concat(rows, "model").transpose("model", "d", "flip_prob", "n_snr2", "seed", "step")
-    labels = {"model": "model", "d": "patch dimension d", "flip_prob": "flip probability p", "n_snr2": "n SNR²",
-              "seed": "seed"}
-    return whole.assign_coords({
-        name: (name, list(getattr(setting, name)), {"long_name": label, "units": "1"}) for name, label in labels.items()
-    })
-
-
 def ratio(dataset: xr.Dataset, step: int = 1) -> xr.DataArray:
     """Signal coefficient over noise coefficient at a step; -1 is the last."""
     at = dataset.isel(step=-1) if step == -1 else dataset.sel(step=step)
@@ -126,31 +136,14 @@ def ratio(dataset: xr.Dataset, step: int = 1) -> xr.DataArray:
     return (at.gamma / at.rho).drop_vars("step").assign_attrs(long_name=f"γ/ρ, {name} step", units="1")
 
 
-def check(setting: Setting) -> None:
-    """Refuse what the model does not have, before any cell is computed."""
-    for p in setting.flip_prob:
-        check_noise(1.0, p)
-    for d in setting.d:
-        check_room(setting.n, 2 * setting.m, d)
-    if not min(setting.n_snr2) > 0:
-        raise ValueError(f"n_snr2 must be positive, so that there is a signal to learn; got {min(setting.n_snr2)}")
-
-
-def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
-    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
-    check(setting)
-    how = {"memory": 2**24} | how  # a chunk's arrays stay in the processor's cache, which more than halves the time
-    return sweep(measure, setting, device=device, split=("seed",), cell_bytes=250 * setting.m * setting.n, **how)
-
-
 def stored(dataset: xr.Dataset) -> xr.Dataset:
-    """Of a paper run: the two ratios seed by seed, the curves averaged over seeds, and as attributes what d costs."""
+    """Of a run: the two ratios seed by seed, the curves averaged over seeds; of a paper run also what d costs."""
     kept = dataset.squeeze("model", drop=True)
     with xr.set_options(keep_attrs=True):
         mean = kept[["gamma", "rho"]].mean("seed").astype("float32")
         kept = mean.assign(ratio_first=ratio(kept, 1).astype("float32"), ratio_last=ratio(kept, -1).astype("float32"),
                            train_error=kept.train_error.isel(step=-1).mean("seed").drop_vars("step").astype("float32"))
-    return kept.assign_attrs(timed())
+    return kept.assign_attrs(timed() if dataset.attrs.get("scale") == "paper" else {})
 
 
 def decompose(move: Float[Tensor, "*E d"], sample: Sample) -> tuple[Float[Tensor, "*E"], Float[Tensor, "*E n"]]:
@@ -174,7 +167,7 @@ def outside(move: Float[Tensor, "*E 2 m d"], sample: Sample) -> Float[Tensor, "*
 
 def train_drawn(d: int, setting: Setting) -> None:
     """Draw Gram matrices for one network and train it in coefficients."""
-    one = replace(setting, d=(d,), flip_prob=(0.1,), n_snr2=(1.0,), seed=(0,))
+    one = setting.thinned(d=(d,), flip_prob=(0.1,), n_snr2=(1.0,), seed=(0,))
     fit(problem(one), GradientDescent(setting.lr * setting.n * setting.m / d), setting.steps)
 
 

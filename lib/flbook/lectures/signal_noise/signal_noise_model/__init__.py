@@ -10,7 +10,7 @@ Beside the network: what learns no feature (linear, lazy, frozen) and the averag
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -19,11 +19,13 @@ from jaxtyping import Float
 from scipy.special import ndtr
 from torch import Tensor, nn
 
-from flbook import devices, rivals
+from flbook import devices
 from flbook.data.images import ImageNoise, Images, Moments, digits
+from flbook.domains import Count, Natural, NonNegative, Positive, Range
 from flbook.models.activations import identity, relu
 from flbook.models.cnn import TwoLayerCNN
-from flbook.runs.sweep import sweep
+from flbook.rivals import RIVALS, FrozenCNN, Rival
+from flbook.runs import Grid, axis, sweeps
 from flbook.training.fit import fit
 from flbook.training.network import Training
 from flbook.training.optimizers import GradientDescent
@@ -31,24 +33,39 @@ from flbook.training.problem import Params
 
 VERSION = 1
 
+NAMES = {
+    "train_error": "training error",
+    "test_error": "test error",
+    "new_noise_error": "error on training images beside fresh noise",
+    "noise_share": "share of a training decision that rests on its noise patch",
+}
+
+Digit = Annotated[int, Range(0, 9)]
+
 
 @dataclass(frozen=True)
-class Setting:
+class Setting(Grid):
     """Everything the experiment depends on; tuples are the axes of the sweep."""
 
-    model: tuple[str, ...] = ("network", "linear", "lazy", "frozen", "averaging")
-    n: tuple[int, ...] = (40,)  # training samples
-    d: tuple[int, ...] = (1024,)  # pixels of a picture, 64 times a square: digits have 8 x 8 and are enlarged
-    snr: tuple[float, ...] = (0.01, 0.02, 0.04, 0.06, 0.08, 0.11, 0.16, 0.24, 0.4)
-    seed: tuple[int, ...] = tuple(range(10))
-    plus: int = 3  # the digit of label +1
-    minus: int = 8  # the digit of label -1
-    variation: float = 1.0  # how much of what makes a digit differ from its class is kept; 0 is the model y mu itself
-    m: int = 10  # filters a sign
-    sigma_0: float = 1e-3  # standard deviation of the initial weights
-    lr: float = 4.0  # step size in units of nm / (sigma_xi^2 d (1 + n SNR^2)): what is learned takes O(1/lr) steps
-    steps: int = 50
-    points: int = 200  # fresh noise patches, each beside every image
+    model: tuple[Literal[Rival, "averaging"], ...] = axis(["network", *RIVALS, "averaging"], "model", "")
+    n: tuple[Annotated[int, Range(2)], ...] = axis([40], "samples n")
+    d: tuple[Count, ...] = axis([1024], "patch dimension d")  # 64 times a square: digits have 8 x 8 and are enlarged
+    snr: tuple[Positive, ...] = axis([0.01, 0.02, 0.04, 0.06, 0.08, 0.11, 0.16, 0.24, 0.4],
+                                     "signal-to-noise ratio SNR")
+    seed: tuple[Natural, ...] = axis(range(10), "seed", "")
+    plus: Digit = 3  # of label +1
+    minus: Digit = 8  # of label -1
+    variation: NonNegative = 1.0  # how much of what makes a digit differ from its class is kept; 0 is the model y mu
+    m: Count = 10  # filters a sign
+    sigma_0: NonNegative = 1e-3  # standard deviation of the initial weights
+    lr: Positive = 4.0  # step size in units of nm / (sigma_xi^2 d (1 + n SNR^2)): what is learned takes O(1/lr) steps
+    steps: Natural = 50
+    points: Count = 200  # fresh noise patches, each beside every image
+
+    @classmethod
+    def tiny(cls) -> "Setting":
+        """Every model on six digits, memorised and learned."""
+        return cls(n=(6,), d=(64, 256), snr=(0.1, 2.0), seed=(0, 1, 2), points=40, steps=10)
 
     @classmethod
     def book(cls) -> "Setting":
@@ -63,6 +80,32 @@ class Setting:
             snr=(0.02, 0.03, 0.04, 0.055, 0.075, 0.1, 0.14, 0.19, 0.26, 0.36, 0.5),
         )
 
+    def check(self) -> None:
+        """Refuse pictures that are no enlarged digits."""
+        for d in self.d:
+            enlargement(d)
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Train and judge every cell; dimensions (n, d, model, seed, snr)."""
+    cells: dict[str, list[np.ndarray]] = {name: [] for name in NAMES}
+    for n in setting.n:
+        for d in setting.d:
+            drawn = ensemble(setting, n, d, device)
+            for model in setting.model:
+                for name, value in judge(*train(model, setting, drawn), drawn).items():
+                    cells[name].append(value.detach().cpu().numpy())
+    dims = ("n", "d", "model", "seed", "snr")
+    shape = [len(getattr(setting, name)) for name in dims]
+    return xr.Dataset(
+        {name: (dims, np.stack(cells[name]).reshape(shape), {"long_name": text, "units": "fraction"})
+         for name, text in NAMES.items()},
+        coords=setting.coordinates(),
+    )
+
+
+run = sweeps(measure, chunk={"seed": 7})
+
 
 class Ensemble(NamedTuple):
     """Data of all (seed, snr), in one ensemble axis, for one n and one d."""
@@ -76,12 +119,17 @@ class Ensemble(NamedTuple):
     seed: tuple[int, ...]
 
 
-def pictures(setting: Setting, d: int) -> Images:
-    """The digits, enlarged to d pixels, their variation within a class scaled."""
-    edge = math.isqrt(max(d, 0) // 64)
+def enlargement(d: int) -> int:
+    """How often a digit of 8 x 8 pixels is enlarged to have d."""
+    edge = math.isqrt(d // 64)
     if edge < 1 or 64 * edge**2 != d:
         raise ValueError(f"d must be 64 times a square, as in 64, 256, 576 or 1024, to enlarge 8 x 8 pixels; got {d}")
-    pixels, y = digits((setting.plus, setting.minus), enlarge=edge)
+    return edge
+
+
+def pictures(setting: Setting, d: int) -> Images:
+    """The digits, enlarged to d pixels, their variation within a class scaled."""
+    pixels, y = digits((setting.plus, setting.minus), enlarge=enlargement(d))
     mean = torch.where((y > 0)[:, None, None], pixels[y > 0].mean(0), pixels[y < 0].mean(0))
     return Images(mean + setting.variation * (pixels - mean), y)
 
@@ -111,9 +159,9 @@ def problem(model: str, setting: Setting, drawn: Ensemble) -> Training:
     if model == "averaging":
         nn.init.zeros_(cnn.w)
     if model == "frozen":
-        return Training(rivals.FrozenCNN(cnn, drawn.x), drawn.x, drawn.y)
+        return Training(FrozenCNN(cnn, drawn.x), drawn.x, drawn.y)
     network = Training(cnn, drawn.x, drawn.y)
-    return rivals.lazy(network) if model == "lazy" else network
+    return network.lazy() if model == "lazy" else network
 
 
 def train(model: str, setting: Setting, drawn: Ensemble) -> tuple[Training, Params]:
@@ -144,44 +192,6 @@ def judge(trained: Training, params: Params, drawn: Ensemble) -> dict[str, Float
 def pairs_wrong(image: Float[Tensor, "E N"], y: Float[Tensor, "E N"], noise: Float[Tensor, "E points"]) -> Tensor:
     """Share of wrong signs over every image beside every fresh noise patch."""
     return (y[:, :, None] * (image[:, :, None] + noise[:, None, :]) <= 0).float().mean((-2, -1))
-
-
-NAMES = {
-    "train_error": "training error",
-    "test_error": "test error",
-    "new_noise_error": "error on training images beside fresh noise",
-    "noise_share": "share of a training decision that rests on its noise patch",
-}
-AXES = {
-    "n": ("samples n", "1"), "d": ("patch dimension d", "1"), "model": ("model", ""), "seed": ("seed", ""),
-    "snr": ("signal-to-noise ratio SNR", "1"),
-}
-
-
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Train and judge every cell; dimensions (n, d, model, seed, snr)."""
-    cells: dict[str, list[np.ndarray]] = {name: [] for name in NAMES}
-    for n in setting.n:
-        for d in setting.d:
-            drawn = ensemble(setting, n, d, device)
-            for model in setting.model:
-                for name, value in judge(*train(model, setting, drawn), drawn).items():
-                    cells[name].append(value.detach().cpu().numpy())
-    shape = tuple(len(getattr(setting, axis)) for axis in AXES)
-    return xr.Dataset(
-        {name: (tuple(AXES), np.stack(cells[name]).reshape(shape), {"long_name": text, "units": "fraction"})
-         for name, text in NAMES.items()},
-        coords={axis: (axis, list(getattr(setting, axis)), {"long_name": text, "units": units})
-                for axis, (text, units) in AXES.items()},
-    )
-
-
-def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
-    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
-    devices.device(device)
-    member = 4 * max(setting.d) * (2 * max(setting.n) + setting.points + 360)  # 360 images, most of them unseen
-    one_at_a_time = len(setting.model) * len(setting.n) * len(setting.d)
-    return sweep(measure, setting, device=device, split=("seed",), cell_bytes=member / one_at_a_time, **how)
 
 
 def averaging_error_on_images(n, snr, d, images: Moments):

@@ -11,6 +11,7 @@ Source: derived in the lecture `signal_noise_model`.
 """
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 import torch
@@ -19,27 +20,56 @@ from scipy.special import ndtr
 
 from flbook import devices, theory
 from flbook.data.signal_noise import SignalNoise
+from flbook.domains import Count, FlipProbability, Natural, Positive, Range
 from flbook.estimators import averaging
-from flbook.runs.sweep import sweep
+from flbook.runs import Grid, axis, sweeps
 
 VERSION = 1
 
 
 @dataclass(frozen=True)
-class Setting:
+class Setting(Grid):
     """Everything the experiment depends on; tuples are the axes of the sweep."""
 
-    flip_prob: tuple[float, ...] = (0.0, 0.1, 0.2)  # p, exactly pn labels flipped
-    r: tuple[float, ...] = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0)  # n |mu|^4 / (sigma_xi^4 d)
-    seed: tuple[int, ...] = tuple(range(12))
-    n: int = 20  # training samples
-    d: int = 400  # dimension
-    sets: int = 100  # training sets a seed
+    flip_prob: tuple[FlipProbability, ...] = axis([0.0, 0.1, 0.2], "flipped p")  # exactly pn labels flipped
+    r: tuple[Positive, ...] = axis([0.1, 0.3, 1.0, 3.0, 10.0, 30.0], "r = n|μ|⁴ / σ⁴d")
+    seed: tuple[Natural, ...] = axis(range(12), "seed")
+    n: Count = 20  # training samples
+    d: Annotated[int, Range(2)] = 400  # dimension
+    sets: Count = 100  # training sets a seed
+
+    @classmethod
+    def tiny(cls) -> "Setting":
+        """Twenty training sets a seed."""
+        return cls(flip_prob=(0.0, 0.2), r=(0.5, 5.0), seed=(0, 3), n=10, d=60, sets=20)
 
     @classmethod
     def book(cls) -> "Setting":
         """Seconds of one core."""
         return cls()
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Simulated errors, dimensions (flip_prob, r, seed), and what three formulas say, dimensions (flip_prob, r)."""
+    errors = torch.stack([simulated(setting, p, device) for p in setting.flip_prob]).cpu().numpy()
+    formulas = {"closed_form": theory.averaging_error, "exact": exact_error, "quadrature": quadrature_error}
+    cells = [[(setting.n, strength(setting, r), setting.d, p) for r in setting.r] for p in setting.flip_prob]
+    tables = {
+        name: (("flip_prob", "r"), [[formula(*cell) for cell in row] for row in cells], about(f"test error, {name}"))
+        for name, formula in formulas.items()
+    }
+    return xr.Dataset(
+        {"test_error": (("flip_prob", "r", "seed"), errors, about("test error")), **tables},
+        coords=setting.coordinates(),
+    )
+
+
+run = sweeps(measure)
+
+
+def about(name: str) -> dict[str, str]:
+    """Attributes of an error."""
+    return {"long_name": name, "units": "fraction"}
 
 
 def strength(setting: Setting, r: float) -> float:
@@ -96,32 +126,3 @@ def quadrature_error(n: int, mu_norm: float, d: int, flip_prob: float = 0.0, sig
     rest = d - 1 + width * np.linspace(max(-10.0, -(d - 2) / width), 14, 3000)
     density = np.exp(((d - 1) / 2 - 1) * np.log(rest / d) - (rest - d) / 2)
     return float(weight @ ndtr(-g * along / np.sqrt(along**2 + rest)) @ density / (weight.sum() * density.sum()))
-
-
-def about(name: str) -> dict[str, str]:
-    """Attributes of an error."""
-    return {"long_name": name, "units": "fraction"}
-
-
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Simulated errors, dimensions (flip_prob, r, seed), and what three formulas say, dimensions (flip_prob, r)."""
-    errors = torch.stack([simulated(setting, p, device) for p in setting.flip_prob]).cpu().numpy()
-    formulas = {"closed_form": theory.averaging_error, "exact": exact_error, "quadrature": quadrature_error}
-    cells = [[(setting.n, strength(setting, r), setting.d, p) for r in setting.r] for p in setting.flip_prob]
-    tables = {
-        name: (("flip_prob", "r"), [[formula(*cell) for cell in row] for row in cells], about(f"test error, {name}"))
-        for name, formula in formulas.items()
-    }
-    return xr.Dataset(
-        {"test_error": (("flip_prob", "r", "seed"), errors, about("test error")), **tables},
-        coords={
-            "flip_prob": ("flip_prob", list(setting.flip_prob), {"long_name": "flipped p", "units": "1"}),
-            "r": ("r", list(setting.r), {"long_name": "r = n|μ|⁴ / σ⁴d", "units": "1"}),
-            "seed": list(setting.seed),
-        },
-    )
-
-
-def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
-    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
-    return sweep(measure, setting, device=device, **how)

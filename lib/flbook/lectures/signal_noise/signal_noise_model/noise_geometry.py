@@ -8,36 +8,42 @@ Source: derived in the lecture `signal_noise_model`.
 """
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 import xarray as xr
 
 from flbook import devices
 from flbook.data.signal_noise import SignalNoise
-from flbook.runs.sweep import sweep
+from flbook.domains import Natural, Range
+from flbook.runs import Grid, axis, sweeps
 
 VERSION = 1
-
-
-@dataclass(frozen=True)
-class Setting:
-    """Everything the experiment depends on; tuples are the axes of the sweep."""
-
-    d: tuple[int, ...] = (4, 16, 64, 256, 1024)  # dimension of a noise vector
-    seed: tuple[int, ...] = tuple(range(16))
-    n: int = 300  # noise vectors a seed
-
-    @classmethod
-    def book(cls) -> "Setting":
-        """A second of one core."""
-        return cls()
-
 
 NAMES = {
     "noise_length": "spread of |ξ|² over its mean",
     "noise_overlap": "root mean square cosine, noise with noise",
     "signal_overlap": "root mean square cosine, noise with signal",
 }
+
+
+@dataclass(frozen=True)
+class Setting(Grid):
+    """Everything the experiment depends on; tuples are the axes of the sweep."""
+
+    d: tuple[Annotated[int, Range(2)], ...] = axis([4, 16, 64, 256, 1024], "dimension d")  # of a noise vector
+    seed: tuple[Natural, ...] = axis(range(16), "seed")
+    n: Annotated[int, Range(2)] = 300  # noise vectors a seed
+
+    @classmethod
+    def tiny(cls) -> "Setting":
+        """Forty vectors a seed."""
+        return cls(d=(3, 50), seed=(0, 1, 2), n=40)
+
+    @classmethod
+    def book(cls) -> "Setting":
+        """A second of one core."""
+        return cls()
 
 
 def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
@@ -47,8 +53,11 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     return xr.Dataset(
         {name: (("d", "seed"), part, {"long_name": text, "units": "1"})
          for (name, text), part in zip(NAMES.items(), values, strict=True)},
-        coords={"d": ("d", list(setting.d), {"long_name": "dimension d", "units": "1"}), "seed": list(setting.seed)},
+        coords=setting.coordinates(),
     )
+
+
+run = sweeps(measure)
 
 
 def spreads(setting: Setting, d: int, device: str) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -61,9 +70,3 @@ def spreads(setting: Setting, d: int, device: str) -> tuple[torch.Tensor, torch.
     different = (all_pairs - setting.n) / (setting.n * (setting.n - 1))  # less n cosines of 1
     with_mu = (unit @ mu / mu.norm()).square().mean(-1)
     return square.std(-1) / d, different.sqrt(), with_mu.sqrt()
-
-
-def run(setting: Setting, device: str = "cpu", **how) -> xr.Dataset:
-    """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
-    cell_bytes = 5 * 8 * setting.n * max(setting.d) / len(setting.d)
-    return sweep(measure, setting, device=device, split=("seed",), cell_bytes=cell_bytes, **how)
