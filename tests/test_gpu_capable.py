@@ -44,6 +44,7 @@ from flbook.lectures.in_context_learning.concept_prompts.concepts import Concept
 from flbook.lectures.in_context_learning.mamba_features.mamba_block import MambaBlock
 from flbook.lectures.in_context_learning.mamba_regression.recursion import MambaTraining
 from flbook.lectures.in_context_learning.mean_field_langevin.neurons import Neurons, tanh_unit
+from flbook.lectures.in_context_learning.nonparametric_rates import learned_basis
 from flbook.lectures.in_context_learning.nonparametric_rates.learned_basis import CubeFeatures, FeatureAttention
 from flbook.lectures.in_context_learning.vector_arithmetic.factual_recall import FactualRecall
 from flbook.lectures.in_context_learning.vector_arithmetic.recall import RecallPretraining

@@ -39,7 +39,9 @@ class MambaBlock(nn.Module):
     def __init__(self, w_in: Float[Tensor, "p k"], layer: SelectiveLayer, w_z: Float[Tensor, "p k"],
                  b_z: Float[Tensor, " p"], v: Float[Tensor, " p"]):
         super().__init__()
-        self.w_in, self.layer, self.w_z, self.b_z, self.v = w_in, layer, w_z, b_z, v
+        self.layer = layer
+        for name, value in {"w_in": w_in, "w_z": w_z, "b_z": b_z, "v": v}.items():
+            self.register_buffer(name, value)  # made by hand, not trained
 
     def channels(self, t: Float[Tensor, "*E l k"]) -> Float[Tensor, "*E l p"]:
         """What the selective layer reads."""
