@@ -70,7 +70,7 @@ def coordinates(train, test, w, steps):
     for step in range(steps):
         params, _ = rule.step(problem, params, None)
         if (step + 1) % EVERY == 0:
-            scores = times(seen, params["query"]) + times(plain, problem.seen(params))
+            scores = times(seen, params["query"]) + times(plain, problem.added(params))
             logits = (scores.unflatten(0, (TEST, -1)).softmax(-1) * values).sum(-1)
             accuracy.append((logits * test.y > 0).float().mean().item())
     return problem.predict(params), accuracy[-1]

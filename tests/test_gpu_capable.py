@@ -44,15 +44,17 @@ from flbook.lectures.in_context_learning.concept_prompts.concepts import Concept
 from flbook.lectures.in_context_learning.mamba_features.mamba_block import MambaBlock
 from flbook.lectures.in_context_learning.mamba_regression.recursion import MambaTraining
 from flbook.lectures.in_context_learning.mean_field_langevin.neurons import Neurons, tanh_unit
-from flbook.lectures.in_context_learning.nonparametric_rates.feature_attention import FeatureAttention
+from flbook.lectures.in_context_learning.nonparametric_rates import learned_basis
+from flbook.lectures.in_context_learning.nonparametric_rates.learned_basis import CubeFeatures, FeatureAttention
 from flbook.lectures.in_context_learning.vector_arithmetic.factual_recall import FactualRecall
 from flbook.lectures.in_context_learning.vector_arithmetic.recall import RecallPretraining
 from flbook.lectures.in_context_learning.vector_arithmetic.task_attention import LinearRecall, TaskVectorAttention
 from flbook.models import TwoLayerCNN
-from flbook.models.attention import FeatureMap, LinearAttention, LinearTransformer
+from flbook.models.attention import LinearAttention, LinearTransformer
 from flbook.models.convnet import ConvNet
+from flbook.models.layers import MLP, Linear
 from flbook.models.mamba import Mamba, SelectiveLayer
-from flbook.models.transformer import GPT, Block, Linear, Norm, PromptTransformer
+from flbook.models.transformer import GPT, Block, Norm, PromptTransformer
 from flbook.models.two_layer import TwoLayer
 from flbook.rivals import FrozenCNN, LinearModel
 from flbook.shapes import Context
@@ -128,7 +130,8 @@ NETWORKS = {  # a network and what it is asked
     ConvNet: lambda: (ConvNet(), torch.randn(3, 1, 8, 8)),
     VGG: lambda: (VGG((1, 8, 8), "small"), torch.randn(3, 1, 8, 8)),
     TwoLayer: lambda: (TwoLayer(D, 4, dtype=torch.float32), torch.randn(3, D)),
-    FeatureMap: lambda: (FeatureMap((D, 4)), torch.randn(3, D)),
+    MLP: lambda: (MLP((D, 4)), torch.randn(3, D)),
+    CubeFeatures: lambda: (CubeFeatures((D, 4)), torch.randn(3, D)),
     LinearAttention: lambda: (LinearAttention(torch.randn(D, D)), *CONTEXT),
     LinearTransformer: lambda: (LinearTransformer(D, 2), *CONTEXT),
     TokenAttention: lambda: (TokenAttention(torch.ones(D), True), torch.randn(3, L, D)),
@@ -142,8 +145,10 @@ NETWORKS = {  # a network and what it is asked
     MambaBlock: lambda: (MambaBlock(torch.randn(3, D + 2), SelectiveLayer(3, 2, dtype=torch.float32),
                                     torch.randn(3, D + 2), torch.zeros(3), torch.zeros(3)), *CONTEXT),
     Neurons: lambda: (Neurons(tanh_unit, torch.randn(5, D)), torch.randn(3, D)),
-    FeatureAttention: lambda: (FeatureAttention((D, 4)), *CONTEXT),
-    Linear: lambda: (Linear(D, 3, 1.0, 0, "a layer"), torch.randn(2, L, D)),
+    FeatureAttention: lambda: (
+        FeatureAttention(learned_basis.Setting(d=D, width=4, seed=(0,))), Context(*(part[None] for part in CONTEXT[0])),
+        CONTEXT[1][None]),
+    Linear: lambda: (Linear(torch.ones(D, 3)), torch.randn(2, L, D)),
     Norm: lambda: (Norm(torch.ones(D)), torch.randn(2, L, D)),
     Block: lambda: (Block(D, 2, 0.1, 0.1, 0, "a block"), torch.randn(2, L, D)),
     GPT: lambda: (GPT(D, 1, 2, L), torch.randn(2, L, D)),

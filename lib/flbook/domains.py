@@ -122,7 +122,7 @@ def admits(hint: Any, value: Any) -> bool:
     if kind in (typing.Union, types.UnionType):
         if _is_tensor(value):
             return any(_is_tensor_type(part) for part in parts) and all(_all_in(part, value) for part in parts)
-        return any(admits(part, value) for part in parts)
+        return any(admits(part, value) for part in parts if not _is_tensor_type(part))
     if kind is Literal:
         return value in parts
     if kind is tuple:

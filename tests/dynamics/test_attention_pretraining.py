@@ -17,7 +17,7 @@ def example(count: int, step: int = 0) -> Example:
 
 
 @pytest.mark.parametrize("spread", [0.0, 1.0])
-def test_the_first_pull_is_the_gradient_of_the_loss_at_small_gamma(spread):
+def test_the_first_gradient_is_the_gradient_of_the_loss_at_small_gamma(spread):
     layer, (context, query, label) = ReLULayer.draw(5, 4, spread=spread), example(7)
     signs, size = torch.tensor([1.0, -1, 1, 1, -1]).double(), 1e-9
     w = layer.w.clone().requires_grad_()
@@ -25,15 +25,15 @@ def test_the_first_pull_is_the_gradient_of_the_loss_at_small_gamma(spread):
     c = torch.einsum("tn,tnm->tm", context.y, inside) / 6
     loss = (label - (c * size * signs * asked).sum(-1)).square().mean()
     (gradient,) = torch.autograd.grad(loss, w)
-    pull = pretraining.first_pull(layer, [example(7)])
+    pull = pretraining.first_gradient(layer, [example(7)])
     torch.testing.assert_close(-gradient / (2 * size * signs[:, None]), pull, rtol=1e-6, atol=1e-9)
 
 
-def test_the_sign_of_a_task_drops_out_of_the_first_pull():
+def test_the_sign_of_a_task_drops_out_of_the_first_gradient():
     layer, (context, query, label) = ReLULayer.draw(5, 4), example(6)
     sign = torch.tensor([1.0, -1, -1, 1, -1, 1]).double()
     turned = Example(type(context)(context.x, sign[:, None] * context.y), query, sign * label)
-    pulls = [pretraining.first_pull(layer, [one]) for one in (Example(context, query, label), turned)]
+    pulls = [pretraining.first_gradient(layer, [one]) for one in (Example(context, query, label), turned)]
     assert torch.equal(*pulls), "so a mean of zero of the link's coefficient does no harm"
 
 
@@ -41,7 +41,7 @@ def test_batches_add_up():
     layer, whole = ReLULayer.draw(5, 4), example(6)
     parts = [Example(type(whole.context)(*(p[k : k + 2] for p in whole.context)), whole.query[k : k + 2],
                      whole.label[k : k + 2]) for k in (0, 2, 4)]
-    torch.testing.assert_close(pretraining.first_pull(layer, parts), pretraining.first_pull(layer, [whole]))
+    torch.testing.assert_close(pretraining.first_gradient(layer, parts), pretraining.first_gradient(layer, [whole]))
     (once,), (twice,) = (pretraining.summarise([layer], batches) for batches in ([whole], parts))
     for one, two in zip(once, twice, strict=True):
         torch.testing.assert_close(one, two)
@@ -64,5 +64,5 @@ def test_the_dual_is_ridge_regression_on_the_products():
 
 def test_a_ridge_is_positive():
     seen = Summaries(*(torch.ones(shape).double() for shape in ((3, 2), (3, 2), (3,))))
-    with pytest.raises(ValueError, match="lam must be positive"):
+    with pytest.raises(ValueError, match="lam must be a number above 0; got 0.0"):
         pretraining.dual_ridge(seen, 0.0)

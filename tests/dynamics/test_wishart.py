@@ -176,9 +176,9 @@ def test_bad_input_is_one_sentence(arguments, sentence):
 
 @pytest.mark.parametrize("sigma_0", [-1.0, math.nan, math.inf])
 def test_a_start_of_negative_or_infinite_size_is_refused(sigma_0):
-    with pytest.raises(ValueError, match="^sigma_0 must be finite and not negative"):
+    with pytest.raises(ValueError, match="^sigma_0 must be a number of at least 0"):
         draw_gram(4, 4, 100, sigma_0=sigma_0)
-    with pytest.raises(ValueError, match="^sigma_0 must be finite and not negative"):
+    with pytest.raises(ValueError, match="^sigma_0 must be a number of at least 0"):
         TwoLayerCNN(10, 2, sigma_0=sigma_0)
 
 

@@ -37,7 +37,8 @@ LOOSE = {
     "in_context_learning/attention_landscape": (2e-3, 1e-6),
     "in_context_learning/bayes_gap": (1e-4, 1e-6),
     "in_context_learning/concept_prompts": (1e-4, 1e-6),
-    "in_context_learning/linear_attention": (1e-3, 1e-4),  # "bent" is the end of a search with many valleys
+    # Training in float32 on fresh batches ends elsewhere on another processor; "bent" is a search with many valleys.
+    "in_context_learning/linear_attention": (2e-2, 1e-4),
     "in_context_learning/low_dimensional_targets": (1e-3, 1e-5),
     "in_context_learning/mean_field_features": (0.1, 1e-3),  # the modified dynamics shakes when a float32 loss stalls
     "in_context_learning/mean_field_langevin": (1e-4, 1e-6),

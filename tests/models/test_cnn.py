@@ -1,6 +1,7 @@
 """The two-layer CNN and its activations: formulas by hand, ensembles, gradients, starts, bad input."""
 
 import math
+import re
 
 import pytest
 import torch
@@ -126,20 +127,26 @@ def test_patches_of_another_dimension_are_one_sentence():
         TwoLayerCNN(8, 3)(torch.zeros(5, 2, 7))
 
 
-@pytest.mark.parametrize("d, m", [(0, 3), (5, 0)])
-def test_an_empty_network_is_one_sentence(d, m):
-    with pytest.raises(ValueError, match=f"d and m must be at least 1: .*; got d={d}, m={m}"):
-        TwoLayerCNN(d, m)
+@pytest.mark.parametrize("name, value, domain", [
+    ("d", 0, "a whole number of at least 1"), ("d", 2.5, "a whole number of at least 1"),
+    ("m", 0, "a whole number of at least 1"), ("m", True, "a whole number of at least 1"),
+    ("sigma_0", -1.0, "a number of at least 0 or None"), ("sigma_0", math.nan, "a number of at least 0 or None"),
+    ("scale", 0.0, "a number above 0 or None"), ("seed", 1.5, "a whole number of at least 0 or a tuple of at least"),
+    ("seed", (), "a whole number of at least 0 or a tuple of at least one value, each a whole number of at least 0"),
+])
+def test_bad_input_is_one_sentence(name, value, domain):
+    with pytest.raises(ValueError, match=f"^{name} must be {domain}.*; got {re.escape(repr(value))}$"):
+        TwoLayerCNN(**{"d": 5, name: value})
 
 
 @pytest.mark.parametrize(
     "make, sentence",
     [
-        (lambda: relu_power(0.5), r"q must be at least 1, so that max\(z, 0\)\^q has a slope; got 0.5"),
-        (lambda: relu_power(math.nan), "q must be at least 1"),
-        (lambda: leaky_relu(-0.1), r"leak must lie in \[0, 1\], the slope left of 0; got -0.1"),
-        (lambda: leaky_relu(1.5), r"leak must lie in \[0, 1\]"),
-        (lambda: smooth_leaky_relu(0.1, 0.0), r"leak must lie in \[0, 1\] and sharpness be positive; got 0.1 and 0.0"),
+        (lambda: relu_power(0.5), "q must be a number of at least 1; got 0.5"),
+        (lambda: relu_power(math.nan), "q must be a number of at least 1; got nan"),
+        (lambda: leaky_relu(-0.1), r"leak must be a number in \[0, 1\]; got -0.1"),
+        (lambda: leaky_relu(1.5), r"leak must be a number in \[0, 1\]; got 1.5"),
+        (lambda: smooth_leaky_relu(0.1, 0.0), "sharpness must be a number above 0; got 0.0"),
     ],
 )
 def test_activations_that_do_not_exist_are_one_sentence(make, sentence):

@@ -127,13 +127,15 @@ def test_one_output_is_a_margin():
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (dict(filters=()), r"filters must name at least one layer.*got \(\)"),
+        (dict(filters=()), r"filters must be a tuple of at least one value.*got \(\)"),
         (dict(size=4), "size must be odd.*got 4"),
-        (dict(pool="sum"), "pool must be 'max', 'mean' or 'none'; got 'sum'"),
+        (dict(pool="sum"), "pool must be among max, mean, none; got 'sum'"),
         (dict(image=(1, 3, 8)), r"enough rows and columns for 2 layers, .* halves the rest; got \(3, 8\)"),
         (dict(size=5, padding=0), r"each of which takes 4 of them and halves the rest; got \(8, 8\)"),
-        (dict(image=(0, 8, 8)), r"image must be \(channels, rows, columns\), each at least 1; got \(0, 8, 8\)"),
-        (dict(classes=0), "classes must be at least 1.*got 0"),
+        (dict(image=(0, 8, 8)), r"image must be a tuple of 3 values, each a whole number of at least 1; got \(0, 8"),
+        (dict(classes=0), "classes must be a whole number of at least 1; got 0"),
+        (dict(hidden=(3, 0)), r"hidden must hold whole numbers of at least 1.*got \(3, 0\)"),
+        (dict(padding=-1), "padding must be a whole number of at least 0 or None; got -1"),
     ],
 )
 def test_bad_input_gets_a_sentence(change, sentence):

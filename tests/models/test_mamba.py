@@ -98,11 +98,11 @@ def test_made_by_hand_it_is_a_weighted_sum():
 
 
 def test_bad_input_gets_a_sentence():
-    with pytest.raises(ValueError, match="n must be at least 1, the examples of a prompt; got 0"):
+    with pytest.raises(ValueError, match="n must be a whole number of at least 1; got 0"):
         Mamba(3, 5, n=0)
-    with pytest.raises(ValueError, match="p, states and a must be positive"):
+    with pytest.raises(ValueError, match="states must be a whole number of at least 1; got 0"):
         SelectiveLayer(3, 0)
-    with pytest.raises(ValueError, match="decay must lie strictly between 0 and 1; got 1"):
+    with pytest.raises(ValueError, match=r"decay must be a number in \(0, 1\); got 1.0"):
         Mamba.of(torch.eye(2), 1.0)
     context = Context(torch.zeros(4, 3, dtype=torch.float64), torch.zeros(4, dtype=torch.float64))
     with pytest.raises(ValueError, match=r"queries of shape \(1, 2\) do not fit a layer for d = 3"):

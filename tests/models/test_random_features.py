@@ -92,7 +92,7 @@ def test_arcsine_and_the_exact_risk_against_a_sample():
 
 
 def test_bad_input_is_one_sentence():
-    with pytest.raises(ValueError, match="d and width must be at least 1"):
+    with pytest.raises(ValueError, match="width must be a whole number of at least 1; got 0"):
         RandomFeatures.draw(3, 0)
     with pytest.raises(ValueError, match=r"samples of shape \(2, 2\) do not fit neurons of shape \(4, 3\)"):
         RandomFeatures.draw(3, 4).features(X)

@@ -77,16 +77,17 @@ def test_activations_and_their_slopes(activation):
 
 def test_bad_input_is_one_sentence():
     for change, sentence in [
-        (dict(width=3), "width an even number of neurons; got d=2, width=3"),
-        (dict(width=0), "width an even number"),
-        (dict(start="zero"), "start must be one of paired, centred, plain; got 'zero'"),
-        (dict(scale=0.0), "scale must be positive; got 0"),
+        (dict(width=3), "width must be an even number of neurons.*; got 3"),
+        (dict(width=0), "width must be a whole number of at least 1; got 0"),
+        (dict(start="zero"), "start must be among paired, centred, plain; got 'zero'"),
+        (dict(scale=0.0), "scale must be a number above 0 or one number a member; got 0.0"),
+        (dict(scale=torch.tensor([1.0, -2.0])), r"scale must be a number above 0 or .*; got \[1.0, -2.0\]"),
     ]:
         with pytest.raises(ValueError, match=sentence):
             TwoLayer(**dict(d=2, width=4) | change)
     with pytest.raises(ValueError, match="samples of shape .* do not fit neurons"):
         TwoLayer(2, 4)(torch.zeros(3, 5, dtype=torch.float64))
-    with pytest.raises(ValueError, match="beta must be positive"):
+    with pytest.raises(ValueError, match="beta must be a number above 0; got 0.0"):
         Softplus(0.0)
     sample = Teacher(n=2, d=2).draw()
     with pytest.raises(ValueError, match="targets must be finite; found nan"):

@@ -112,7 +112,7 @@ def test_a_checkpoint_of_another_setting_is_one_sentence(tmp_path):
         pretrain(network(), DATA, replace(RECIPE, lr=0.02), checkpoint=tmp_path / "run")
     with pytest.raises(ValueError, match="data.n is 3 there and 2 here"):
         pretrain(network(), replace(DATA, n=2), RECIPE, checkpoint=tmp_path / "run")
-    with pytest.raises(ValueError, match="model.gpt.blocks.0.ask.weight is .8, 24. there and .12, 36. here"):
+    with pytest.raises(ValueError, match="blocks.0.query_key_value.weight is .8, 24. there and .12, 36. here"):
         pretrain(PromptTransformer(2, 3, 12, 1, 2), DATA, RECIPE, checkpoint=tmp_path / "run")
 
 

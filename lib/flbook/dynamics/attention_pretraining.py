@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from flbook.domains import Positive, checked_arguments
 from flbook.models.attention import LinearAttention
 from flbook.models.relu_layer import ReLULayer
 from flbook.shapes import Context
@@ -26,7 +27,7 @@ class Example(NamedTuple):
     label: Float[Tensor, "*E"]
 
 
-def first_pull(layer: ReLULayer, batches: Iterable[Example]) -> Float[Tensor, "m d"]:
+def first_gradient(layer: ReLULayer, batches: Iterable[Example]) -> Float[Tensor, "m d"]:
     r"""The direction of the first gradient step of every neuron, from :math:`\Gamma = \mathrm{diag}(\gamma_j)`.
 
     .. math:: g_j = \nabla_{w_j} \frac1T\sum_t y_{q,t}\, c_{t,j}\, \phi_j(x_{q,t})
@@ -34,18 +35,30 @@ def first_pull(layer: ReLULayer, batches: Iterable[Example]) -> Float[Tensor, "m
     With :math:`\gamma_j = \pm\gamma` and small :math:`\gamma` minus the gradient of the loss is :math:`2\gamma_j g_j`:
     the sign changes nothing (biases are drawn afterwards, symmetric), and the step size is one number for all
     neurons. The term of the loss without labels of queries is of order :math:`\gamma^2`.
+
+    Parameters
+    ----------
+    layer
+        The m neurons.
+    batches
+        Prompts with one query each, in as many parts as memory asks for.
+
+    Returns
+    -------
+    Tensor, shape (m, d)
+        The mean over all prompts.
     """
-    pull, count = torch.zeros_like(layer.w), 0
+    total, count = torch.zeros_like(layer.w), 0
     for context, query, label in batches:
         x, y = context
-        key, asked = (points @ layer.w.T + layer.b for points in (x, query))
+        key, query_z = (points @ layer.w.T + layer.b for points in (x, query))
         c = torch.einsum("tn,tnm->tm", y, key.relu()) / y.shape[-1]
-        pull += torch.einsum("tm,td->md", label[:, None] * c * (asked > 0), query)
-        weight = label[:, None] / y.shape[-1] * asked.relu()
+        total += torch.einsum("tm,td->md", label[:, None] * c * (query_z > 0), query)
+        weight = label[:, None] / y.shape[-1] * query_z.relu()
         active = (key > 0).to(x.dtype).mul_(y[..., None]).mul_(weight[:, None, :])
-        pull += active.flatten(0, 1).T @ x.flatten(0, 1)
+        total += active.flatten(0, 1).T @ x.flatten(0, 1)
         count += len(label)
-    return pull / count
+    return total / count
 
 
 class Summaries(NamedTuple):
@@ -65,7 +78,8 @@ def summarise(layers: Iterable[ReLULayer], batches: Iterable[Example]) -> list[S
             for own in zip(*parts, strict=True)]
 
 
-def dual_ridge(seen: Summaries, lam: float) -> Float[Tensor, " T"]:
+@checked_arguments
+def dual_ridge(prompts: Summaries, lam: Positive) -> Float[Tensor, " T"]:
     r"""Stage two without Gamma: :math:`\alpha = (K + T\lambda I)^{-1}y` with :math:`K = (CC^\top)\circ(QQ^\top)`.
 
     .. math:: \hat\Gamma = \sum_t\alpha_t c_t q_t^\top
@@ -73,35 +87,43 @@ def dual_ridge(seen: Summaries, lam: float) -> Float[Tensor, " T"]:
 
     The m^2 features :math:`c_t q_t^\top` enter through their T x T inner products only.
 
-    Raises ValueError if lam is not positive.
+    Parameters
+    ----------
+    prompts
+        The T prompts of stage two.
+    lam
+        :math:`\lambda`, in the units of the squared features.
+
+    Raises
+    ------
+    ValueError
+        If lam is not positive.
     """
-    kernel = (seen.c @ seen.c.T).mul_(seen.q @ seen.q.T)
-    if not lam > 0:
-        raise ValueError(f"lam must be positive, a ridge; got {lam}")
+    kernel = (prompts.c @ prompts.c.T).mul_(prompts.q @ prompts.q.T)
     kernel.diagonal().add_(len(kernel) * lam)
-    return torch.cholesky_solve(seen.y[:, None], torch.linalg.cholesky(kernel))[:, 0]
+    return torch.cholesky_solve(prompts.y[:, None], torch.linalg.cholesky(kernel))[:, 0]
 
 
-def unit_of_ridge(seen: Summaries) -> float:
+def unit_of_ridge(prompts: Summaries) -> float:
     """The mean square of the m^2 features, summed: a ridge of this size shrinks everything by half or more."""
-    return float((seen.c.square().sum(-1) * seen.q.square().sum(-1)).mean())
+    return float((prompts.c.square().sum(-1) * prompts.q.square().sum(-1)).mean())
 
 
-def gamma(seen: Summaries, alpha: Float[Tensor, " T"]) -> Float[Tensor, "m m"]:
+def gamma(prompts: Summaries, alpha: Float[Tensor, " T"]) -> Float[Tensor, "m m"]:
     r"""The matrix :math:`\sum_t\alpha_t c_t q_t^\top`, where m is small enough to hold it."""
-    return (alpha[:, None] * seen.c).T @ seen.q
+    return (alpha[:, None] * prompts.c).T @ prompts.q
 
 
-def trained(layer: ReLULayer, seen: Summaries, lam: float) -> LinearAttention:
+def trained(layer: ReLULayer, prompts: Summaries, lam: float) -> LinearAttention:
     """Attention after stage two, in float64, with a ridge of `lam` in units of `unit_of_ridge`."""
     layer = ReLULayer(layer.w.double(), layer.b.double())
-    matrix = gamma(seen, dual_ridge(seen, lam * unit_of_ridge(seen) / len(seen.y)))
+    matrix = gamma(prompts, dual_ridge(prompts, lam * unit_of_ridge(prompts) / len(prompts.y)))
     return LinearAttention(matrix, features=layer).requires_grad_(False)
 
 
-def dual_prediction(seen: Summaries, alpha: Float[Tensor, " T"]) -> Callable[[Tensor, Tensor], Tensor]:
+def dual_prediction(prompts: Summaries, alpha: Float[Tensor, " T"]) -> Callable[[Tensor, Tensor], Tensor]:
     r"""Predictions :math:`\sum_t\alpha_t\langle c, c_t\rangle\langle q, q_t\rangle` of (c, q), Gamma never formed."""
     def predict(c: Float[Tensor, "*E m"], q: Float[Tensor, "*E m"]) -> Float[Tensor, "*E"]:
-        return ((c @ seen.c.T) * (q @ seen.q.T)) @ alpha
+        return ((c @ prompts.c.T) * (q @ prompts.q.T)) @ alpha
 
     return predict

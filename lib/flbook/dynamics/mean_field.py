@@ -30,9 +30,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from flbook import rng
+from flbook.domains import Count, Positive, Seeds, checked_arguments
 from flbook.models.activations import centred_sigmoid
-
-SIGMA_MAX = 0.5  # the bound of the centred sigmoid
 
 
 class Particles(NamedTuple):
@@ -81,10 +80,36 @@ class Regression(NamedTuple):
     unexplained: Float[Tensor, "*E q q"]  # S, the covariance of zeta
 
 
-def draw(m: int, k: int, d: int, seed: int | tuple, role: str = "particles", spread: float = 1.0) -> Particles:
-    """m independent neurons: a uniform on the unit sphere, w normal with E|w|^2 = spread^2; float64."""
-    if min(m, k, d) < 1 or not spread > 0:
-        raise ValueError(f"m, k and d must be at least 1 and spread positive; got m={m}, k={k}, d={d}, spread={spread}")
+@checked_arguments
+def draw(m: Count, k: Count, d: Count, seed: Seeds, role: str = "particles", spread: Positive = 1.0) -> Particles:
+    r"""Independent neurons: a uniform on the unit sphere, w normal.
+
+    Parameters
+    ----------
+    m, k, d
+        Neurons, features, coordinates of an input.
+    seed
+        A tuple of seeds is an ensemble with one leading axis.
+    role
+        Names the draw.
+    spread
+        :math:`(E|w|^2)^{1/2}`.
+
+    Returns
+    -------
+    Particles
+        In float64.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain.
+
+    Examples
+    --------
+    >>> draw(m=5, k=2, d=3, seed=(0, 1)).w.shape
+    torch.Size([2, 5, 3])
+    """
     a = rng.normal((m, k), seed, f"{role}: a")
     return Particles(a / a.norm(dim=-1, keepdim=True), spread / d**0.5 * rng.normal((m, d), seed, f"{role}: w"))
 
@@ -101,7 +126,14 @@ def root(matrix: Float[Tensor, "*E k k"], power: float = 0.5) -> Float[Tensor, "
 
 
 def regress(h: Float[Tensor, "*#E n k"], f: Float[Tensor, "*#E n q"]) -> Regression:
-    """The best linear prediction of f from h, and what it leaves."""
+    """The best linear prediction of f from h, and what it does not explain.
+
+    Examples
+    --------
+    >>> h = torch.tensor([[1.0], [-1.0]])
+    >>> regress(h, 3 * h).gain.tolist()
+    [[3.0]]
+    """
     inverse = torch.linalg.pinv(second_moment(h, h), rtol=100 * torch.finfo(h.dtype).eps, hermitian=True)
     gain = second_moment(f, h) @ inverse
     residual = f - torch.einsum("...qk,...nk->...nq", gain, h)
@@ -111,13 +143,6 @@ def regress(h: Float[Tensor, "*#E n k"], f: Float[Tensor, "*#E n q"]) -> Regress
 def loss(particles: Particles, population: Population) -> Float[Tensor, "*E"]:
     """L(mu) = tr S / 2; differentiable in the particles, once and twice."""
     return regress(particles.features(population.x), population.f).residual.square().sum(-1).mean(-1) / 2
-
-
-def first_variation(particles: Particles, population: Population, at: Particles) -> Float[Tensor, "*E p"]:
-    """The first variation of L at mu, evaluated at any p neurons; its mean over mu itself is 0."""
-    fit = regress(particles.features(population.x), population.f)
-    field = torch.einsum("...qk,...nq->...nk", fit.gain, fit.residual)
-    return -torch.einsum("...pk,...kp->...p", at.a, second_moment(field, at.neurons(population.x)))
 
 
 def velocity(particles: Particles, population: Population) -> tuple[Particles, Float[Tensor, "*E"]]:
@@ -137,21 +162,14 @@ def pushed(
 ) -> Particles:
     """What a loss whose gradient in the features is -field does to every particle."""
     n, slope = x.shape[-2], 0.25 - neurons.square()  # of the centred sigmoid
-    pull = torch.einsum("...nk,...mk->...nm", field, particles.a) * slope
-    a, w = torch.einsum("...nm,...nk->...mk", neurons, field), torch.einsum("...nm,...nd->...md", pull, x)
+    inner = torch.einsum("...nk,...mk->...nm", field, particles.a) * slope  # minus the derivative in <w, x>
+    a, w = torch.einsum("...nm,...nk->...mk", neurons, field), torch.einsum("...nm,...nd->...md", inner, x)
     return Particles(a / n, w / n)
 
 
 def step(particles: Particles, population: Population, lr: float | Tensor) -> Particles:
     """One explicit step of the static dynamics, the gradient flow of L."""
     return particles.moved(velocity(particles, population)[0], lr)
-
-
-def attention_loss(particles: Particles, gamma: Float[Tensor, "*E k k"], population: Population) -> Float[Tensor, "*E"]:
-    """L(mu, Gamma) = E|f - E[f h^T] Gamma h|^2 / 2, before attention has converged."""
-    h = particles.features(population.x)
-    output = torch.einsum("...qk,...kl,...nl->...nq", second_moment(population.f, h), gamma, h)
-    return (population.f - output).square().sum(-1).mean(-1) / 2
 
 
 def attention_velocity(
@@ -170,8 +188,18 @@ def joint_velocity(
 ) -> tuple[Particles, Float[Tensor, "*E k k"], Float[Tensor, "*E"]]:
     """Attention first: Gamma after its flow for some time at fixed features, then the particles' velocity; the loss.
 
-    `turn` is that time in units of the fastest rate: n gradient steps of the largest size that never overshoots take
-    the time n. The flow is solved exactly (Lemma 3.1), so a long time costs no more than a short one.
+    Parameters
+    ----------
+    particles, gamma, population
+        The state, and the law of the inputs.
+    turn
+        That time, in units of the fastest rate: n gradient steps of the largest size that never overshoots take the
+        time n. The flow is solved exactly (Lemma 3.1), so a long time costs no more than a short one.
+
+    Returns
+    -------
+    velocity, gamma, loss
+        Minus the gradient in the particles times m, Gamma after the flow, and L(mu, Gamma) there, shape ``*E``.
     """
     x, f = population
     neurons = particles.neurons(x)
@@ -184,26 +212,35 @@ def joint_velocity(
 def attention_flow(
     gamma: Float[Tensor, "*E k k"], cross: Float[Tensor, "*E q k"], own: Float[Tensor, "*E k k"], time: float
 ) -> Float[Tensor, "*E k k"]:
-    r"""Gamma after the gradient flow of L(mu, Gamma) at fixed features, for a time in units of its fastest rate.
+    r"""Gamma after the gradient flow of L(mu, Gamma) at fixed features.
 
     In the eigenbases of :math:`\Sigma_{f\mu}^\top\Sigma_{f\mu}` (values b) and :math:`\Sigma_{\mu\mu}` (values c) the
     distance from :math:`\Sigma_{\mu\mu}^{-1}` decays entry by entry at the rates :math:`b_i c_j`.
+
+    Parameters
+    ----------
+    gamma
+        Where the flow starts.
+    cross, own
+        :math:`\Sigma_{f\mu}` and :math:`\Sigma_{\mu\mu}`.
+    time
+        In units of the fastest rate.
     """
-    (b, left), (c, right) = torch.linalg.eigh(cross.mT @ cross), torch.linalg.eigh(own)
+    (b, rows), (c, columns) = torch.linalg.eigh(cross.mT @ cross), torch.linalg.eigh(own)
     goal = torch.linalg.pinv(own, rtol=100 * torch.finfo(own.dtype).eps, hermitian=True)
     rates = b.clamp_min(0)[..., :, None] * c.clamp_min(0)[..., None, :]
     kept = torch.exp(-time * rates / rates[..., -1:, -1:])
-    return goal + left @ (kept * (left.mT @ (gamma - goal) @ right)) @ right.mT
+    return goal + rows @ (kept * (rows.mT @ (gamma - goal) @ columns)) @ columns.mT
 
 
 def _attention_fields(h: Tensor, f: Tensor, gamma: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Minus the gradients of L(mu, Gamma) in the features and in Gamma, and the loss."""
     fh = second_moment(f, h)
-    left = f - torch.einsum("...qk,...kl,...nl->...nq", fh, gamma, h)
-    lh = second_moment(left, h)
-    field = torch.einsum("...kl,...ql,...nq->...nk", gamma, lh, f)  # h as key and value
-    field = field + torch.einsum("...lk,...ql,...nq->...nk", gamma, fh, left)  # h as query
-    return field, fh.mT @ lh, left.square().sum(-1).mean(-1) / 2
+    residual = f - torch.einsum("...qk,...kl,...nl->...nq", fh, gamma, h)
+    rh = second_moment(residual, h)
+    field = torch.einsum("...kl,...ql,...nq->...nk", gamma, rh, f)  # h as key and value
+    field = field + torch.einsum("...lk,...ql,...nq->...nk", gamma, fh, residual)  # h as query
+    return field, fh.mT @ rh, residual.square().sum(-1).mean(-1) / 2
 
 
 def best_attention(particles: Particles, population: Population) -> Float[Tensor, "*E k k"]:

@@ -15,6 +15,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from flbook import rng
+from flbook.domains import Checked, Count, Natural, NonNegative, Positive, Probability, checked_arguments
 from flbook.dynamics.mean_field import Particles, Population, draw, joint_velocity, velocity
 
 
@@ -23,7 +24,21 @@ def birth_death(
 ) -> Particles:
     """mu <- (1 - share) mu + share pi: particles chosen at random die, and the p fresh ones take their places.
 
-    `fresh` holds p <= m samples of pi; `where` says which members of the ensemble do this (None: all).
+    Parameters
+    ----------
+    particles
+        m samples of mu.
+    fresh
+        p <= m samples of pi.
+    seed
+        Of the choice, the same for all members of the ensemble.
+    where
+        Which members do this, shape ``*E``; None: all.
+
+    Raises
+    ------
+    ValueError
+        If there are more fresh particles than old ones, or none.
     """
     m, p = particles.a.shape[-2], fresh.a.shape[-2]
     if not 1 <= p <= m:
@@ -34,13 +49,13 @@ def birth_death(
     return born if where is None else _chosen(where, born, particles)
 
 
-def gaussian_process(particles: Particles, length: float, seed: int) -> Particles:
+@checked_arguments
+def gaussian_process(particles: Particles, length: Positive, seed: Natural) -> Particles:
     r"""A random velocity field: a stationary Gaussian process over theta with independent components, at the particles.
 
-    Its covariance is :math:`K(\theta, \theta') = e^{-|\theta - \theta'|^2/(2\ell^2)} I_{k+d}`.
+    Its covariance is :math:`K(\theta, \theta') = e^{-|\theta - \theta'|^2/(2\ell^2)} I_{k+d}`, with `length`
+    :math:`\ell`. Raises ValueError unless that is positive.
     """
-    if not length > 0:
-        raise ValueError(f"length must be positive, the correlation length of the process; got {length}")
     theta = torch.cat(particles, -1)
     kernel = torch.exp(-torch.cdist(theta, theta).square() / (2 * length**2))
     values, vectors = torch.linalg.eigh(kernel)
@@ -54,17 +69,25 @@ def _chosen(where: Bool[Tensor, "*E"], new: Particles, old: Particles) -> Partic
 
 
 @dataclass(frozen=True)
-class Modified:
-    """Algorithm 1: when the loss has stalled for `every` steps, replace some particles, and shake all of them."""
+class Modified(Checked):
+    """Algorithm 1: when the loss has stalled for `every` steps, replace some particles, and shake all of them.
 
-    every: int = 100
+    Examples
+    --------
+    >>> particles, rule = draw(m=20, k=2, d=3, seed=0), Modified(share=0.25)
+    >>> after = rule(particles, before=torch.tensor(0.3), now=torch.tensor(0.1), count=1)  # the loss still falls
+    >>> torch.equal(after.w, particles.w)
+    True
+    """
+
+    every: Count = 100
     birth_death_below: float = 0.01  # relative decrease of the loss that counts as stalled
     perturb_below: float = 0.01
-    share: float = 0.05  # of the particles that are replaced
-    size: float = 0.1  # time for which the particles follow the Gaussian process
-    length: float = 1.0  # its correlation length
-    spread: float = 1.0  # of the fresh neurons' w
-    seed: int = 0
+    share: Probability = 0.05  # of the particles that are replaced
+    size: NonNegative = 0.1  # time for which the particles follow the Gaussian process
+    length: Positive = 1.0  # its correlation length
+    spread: Positive = 1.0  # of the fresh neurons' w
+    seed: Natural = 0
     until: float = 0.0  # loss at which the goal is reached and nothing is done any more
 
     def __call__(self, particles: Particles, before: Tensor, now: Tensor, count: int) -> Particles:
@@ -81,21 +104,47 @@ class Modified:
         return particles
 
 
+@checked_arguments
 def descend(
     particles: Particles,
     population: Population | Callable[[int], Population],
-    lr: float | Tensor,
-    steps: int,
+    lr: Positive | Tensor,
+    steps: Count,
     modified: Modified | None = None,
     gamma: Float[Tensor, "*E k k"] | None = None,
-    turn: float = 30.0,
+    turn: NonNegative = 30.0,
     watch: Callable[[int, Particles], None] | None = None,
 ) -> tuple[Particles, Float[Tensor, "*E t"]]:
     """Train: the static dynamics; the joint one if `gamma` is given; with `modified` Algorithm 1.
 
-    `population` may be a function of the step, for fresh prompts at every step. In the joint dynamics attention flows
-    for the time `turn` between two steps of the particles (see `mean_field.joint_velocity`). `watch(step, particles)`
-    is called before every step. Returns the particles and the loss before every step.
+    Parameters
+    ----------
+    particles
+        At the start.
+    population
+        The law of the inputs; a function of the step for fresh prompts at every step.
+    lr
+        Step size; a tensor has one a member.
+    steps
+        How many.
+    modified
+        When and how particles are replaced and shaken.
+    gamma
+        Attention at the start, ``(*E, k, k)``.
+    turn
+        The time for which attention flows between two steps of the particles, see `mean_field.joint_velocity`.
+    watch
+        ``watch(step, particles)`` is called before every step.
+
+    Returns
+    -------
+    particles, losses
+        At the end, and before every step, shape ``(*E, t)``.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain.
     """
     losses, last = [], None
     for t in range(steps):

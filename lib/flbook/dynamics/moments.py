@@ -12,7 +12,7 @@ Here the prompts of a batch are the LAST axis: the matrices are small, and sums 
 """
 
 import copy
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -22,6 +22,7 @@ from torch.autograd.function import once_differentiable
 
 from flbook import rng
 from flbook.data.prompts import LinearPrompts, coloured
+from flbook.domains import Count, Natural, NonNegative, Positive, checked_arguments
 from flbook.shapes import Context, per_member
 from flbook.training.problem import OwnLaw, Params
 
@@ -39,20 +40,35 @@ def moments_of(context: Context) -> Float[Tensor, "*E k k b"]:
     return (tokens.mT @ tokens / tokens.shape[-2]).movedim(-3, -1).contiguous()
 
 
-def with_query(moments: Float[Tensor, "*E k k b"], query: Float[Tensor, "*E b d"], n: int) -> Tensor:
-    """The moments where the token of the query (one a prompt) is attended to as well: layers that are not masked."""
-    token = torch.nn.functional.pad(query, (0, 1)).movedim(-2, -1)
-    return moments + token[..., :, None, :] * token[..., None, :, :] / n
-
-
 def draw_moments(prompts: LinearPrompts, batch: int, seed: int | tuple[int, ...], step: int = 0,
                  dtype: torch.dtype = torch.float64) -> Drawn:
     r"""Moments of a batch of prompts from their own law, at a cost that does not depend on n.
 
     Given the task, the tokens are Gaussian, so :math:`n M_0 = F A A^\top F^\top` with F a root of their covariance and
-    A the triangle of Bartlett's decomposition. A pure function of (seed, step); a tuple of seeds gives a leading axis.
+    A the triangle of Bartlett's decomposition.
+
+    Parameters
+    ----------
+    prompts
+        The law of the prompts.
+    batch
+        How many.
+    seed, step
+        The draw is a pure function of both; a tuple of seeds gives a leading axis.
+    dtype
+        Of the result; drawn are numbers in float64.
+
+    Raises
+    ------
+    ValueError
+        If tasks come from a pool of several seeds and `seed` is no tuple of as many.
 
     Source: Bartlett (1933).
+
+    Examples
+    --------
+    >>> draw_moments(LinearPrompts(n=10**6, d=2), batch=5, seed=0).moments.shape
+    torch.Size([3, 3, 5])
     """
     d, k, m = prompts.d, prompts.d + 1, min(prompts.d + 1, prompts.n)
     raw = rng.over_seeds(lambda one: _raw(prompts.n, d, m, batch, one, step), seed).to(dtype)
@@ -176,22 +192,36 @@ class MomentTraining(OwnLaw):
     r"""Pretraining of layers on fresh prompts: a problem for `flbook.training.fit.fit`, in moments.
 
     Every step sees a new batch, a pure function of its number and the seed. The loss is the mean squared error, without
-    a factor 1/2; it is averaged over the query in closed form.
+    a factor 1/2; it is averaged over the query in closed form. Parameters: ``p`` and ``q``, ``(seeds, L, k, k)``.
 
-    parts: "all" entries of P and Q, or "descent": P = diag(B, 1) and Q = diag(-Gamma, 0) with B and Gamma trained, or
-    "steps": the same with B = 0, so plain steps, one preconditioner a layer. clip: the largest length of a gradient,
-    since a rare prompt makes a very long one where layers move the inputs.
+    Parameters
+    ----------
+    prompts
+        Their law; k = d + 1.
+    layers, batch
+        Layers L; prompts of a step.
+    seed
+        An ensemble with one leading axis.
+    start
+        Standard deviation of the parameters at the start.
+    parts
+        "all" entries of P and Q are trained, or "descent": P = diag(B, 1) and Q = diag(-Gamma, 0) with B and Gamma, or
+        "steps": the same with B = 0, so plain steps, one preconditioner a layer.
+    clip
+        The largest length of a gradient, since a rare prompt makes a very long one where layers move the inputs.
+    dtype
+        Of the parameters.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain.
     """
 
-    PARTS = ("all", "descent", "steps")
-
-    def __init__(self, prompts: LinearPrompts, layers: int, batch: int, seed: tuple[int, ...], start: float = 0.01,
-                 parts: str = "all", clip: float = 1.0, dtype: torch.dtype = torch.float32):
-        if parts not in self.PARTS:
-            raise ValueError(f"parts must be one of {', '.join(self.PARTS)}; got {parts!r}")
-        if layers < 1 or batch < 1 or not clip > 0:
-            raise ValueError(f"layers and batch must be at least 1 and clip positive; got layers={layers}, "
-                             f"batch={batch}, clip={clip}")
+    @checked_arguments
+    def __init__(self, prompts: LinearPrompts, layers: Count, batch: Count, seed: tuple[Natural, ...],
+                 start: NonNegative = 0.01, parts: Literal["all", "descent", "steps"] = "all", clip: Positive = 1.0,
+                 dtype: torch.dtype = torch.float32):
         k = prompts.d + 1
         self.prompts, self.batch, self.clip, self.dtype = prompts, batch, clip, dtype
         self.seed, self.count = tuple(seed), 0  # count: the step whose batch this is
@@ -251,7 +281,19 @@ def flow(gradient: Any, u: float, w: np.ndarray, times: np.ndarray) -> tuple[np.
 
     .. math:: \dot u = -\langle G, W\rangle, \qquad \dot W = -u\,G, \qquad G = \nabla L(uW)
 
-    gradient: the function :math:`\Gamma \mapsto \nabla L(\Gamma)`. Returns u, shape (times,), and W, (times, d, d).
+    Parameters
+    ----------
+    gradient
+        The function :math:`\Gamma \mapsto \nabla L(\Gamma)`, on matrices ``(d, d)``.
+    u, w
+        Where the flow starts: a number, and a matrix ``(d, d)``.
+    times
+        At which it is asked, ascending; the flow starts at 0.
+
+    Returns
+    -------
+    u, W
+        Of shapes ``(times,)`` and ``(times, d, d)``.
     """
     from scipy.integrate import solve_ivp
 
@@ -259,8 +301,8 @@ def flow(gradient: Any, u: float, w: np.ndarray, times: np.ndarray) -> tuple[np.
 
     def rate(_: float, state: np.ndarray) -> np.ndarray:
         factor = state[1:].reshape(shape)
-        pull = gradient(state[0] * factor)
-        return np.r_[-(pull * factor).sum(), -state[0] * pull.ravel()]
+        slope = gradient(state[0] * factor)
+        return np.r_[-(slope * factor).sum(), -state[0] * slope.ravel()]
 
     path = solve_ivp(rate, (0, times[-1]), np.r_[u, w.ravel()], method="LSODA", t_eval=times, rtol=1e-12, atol=1e-14)
     return path.y[0], path.y[1:].T.reshape(-1, *shape)

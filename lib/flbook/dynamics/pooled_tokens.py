@@ -17,6 +17,13 @@ class PooledTraining(OwnSamples):
     r"""Logistic regression on the mean token :math:`\bar x_i = \frac1L\sum_\ell x_{i,\ell}`, started at 0.
 
     The head stays in the span of the pooled samples, so its n coordinates are the state: ``{"head": (*E, n)}``.
+
+    Parameters
+    ----------
+    pooled, mu_pooled
+        Inner products of the pooled samples, and of the two signals with them; `of` makes both.
+    observed, pattern, sigma_xi, loss
+        As of `flbook.dynamics.token_gram.TokenTraining`.
     """
 
     coefficients = True

@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from flbook.domains import Count, Positive, checked_arguments
 from flbook.models.activations import relu
 from flbook.models.two_layer import TwoLayer
 from flbook.shapes import Context, Quantity
@@ -13,11 +14,33 @@ from flbook.training.network import Training
 from flbook.training.optimizers import GradientDescent
 
 
-def two_layer(context: Context, query: Float[Tensor, "t q d"], width: int = 64, lr: float = 0.5, steps: int = 200,
-              every: int = 20) -> dict[str, Float[Tensor, "t q"]]:
+@checked_arguments
+def two_layer(context: Context, query: Float[Tensor, "t q d"], width: Count = 64, lr: Positive = 0.5,
+              steps: Count = 200, every: Count = 20) -> dict[str, Float[Tensor, "t q"]]:
     """Predictions of a two-layer ReLU network trained on each prompt by gradient descent, at several times.
 
     The constant 1 is appended to the inputs, so that the neurons have biases.
+
+    Parameters
+    ----------
+    context, query
+        t prompts.
+    width
+        Neurons, an even number.
+    lr
+        Step size in units of flow time, as of `TwoLayer.step`.
+    steps, every
+        Steps taken, and between two answers.
+
+    Returns
+    -------
+    dict
+        "20 steps" -> predictions ``(t, q)``, and so on.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain.
     """
     def with_one(x):
         return torch.nn.functional.pad(x, (0, 1), value=1.0)
@@ -26,6 +49,7 @@ def two_layer(context: Context, query: Float[Tensor, "t q d"], width: int = 64, 
     net = TwoLayer(context.x.shape[-1] + 1, width, 1 / width, "paired", relu, prompts, dtype=context.x.dtype)
     problem = Training(net, with_one(context.x), context.y, Squared())
     answer = Quantity("answer", lambda params: problem.predict(params, with_one(query)), ("query",))
-    seen = fit(problem, GradientDescent(net.step(lr)), steps, [answer], ("prompt",), range(every, steps + 1, every))
-    answers = torch.from_numpy(seen.history.answer.transpose("step", "prompt", "query").to_numpy()).to(query)
-    return {f"{step} steps": one for step, one in zip(seen.history.step.values, answers, strict=True)}
+    rule, at = GradientDescent(net.step(lr)), range(every, steps + 1, every)
+    history = fit(problem, rule, steps, [answer], ("prompt",), at).history
+    answers = torch.from_numpy(history.answer.transpose("step", "prompt", "query").to_numpy()).to(query)
+    return {f"{step} steps": one for step, one in zip(history.step.values, answers, strict=True)}

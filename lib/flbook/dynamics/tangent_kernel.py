@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from flbook.domains import Natural, Positive, checked_arguments
 from flbook.models.two_layer import TwoLayer
 from flbook.training.network import Training
 from flbook.training.problem import Params
@@ -20,7 +21,23 @@ from flbook.training.problem import Params
 def tangent_kernel(
     problem: Training, params: Params, x: Tensor, other: Tensor | None = None
 ) -> Float[Tensor, "*E n p"]:
-    r""":math:`\nabla_w f(x) \cdot \nabla_w f(x')` of any network, by one backward pass a sample; small n only."""
+    r""":math:`\nabla_w f(x) \cdot \nabla_w f(x')` of any network, by one backward pass a sample; small n only.
+
+    Parameters
+    ----------
+    problem, params
+        The network and its weights.
+    x, other
+        Samples; `other` is `x` if None.
+
+    Examples
+    --------
+    >>> from flbook.training.losses import squared
+    >>> x = torch.eye(3, dtype=torch.float64)
+    >>> problem = Training(TwoLayer(d=3, width=4), x, x[0], squared)
+    >>> tangent_kernel(problem, problem.start(), x).shape
+    torch.Size([3, 3])
+    """
     rows = [sample_gradients(problem, params, samples) for samples in (x, x if other is None else other)]
     return torch.einsum("...nk,...pk->...np", *rows)
 
@@ -49,6 +66,15 @@ def neuron_kernel(
               \sigma'(\langle w_i, x'\rangle)
 
     The output scale c has dropped out: two networks of the same neurons have the same kernel at any scale.
+
+    Parameters
+    ----------
+    model
+        Its activation is used.
+    w
+        The neurons.
+    x, other
+        Samples; `other` is `x` if None.
     """
     other = x if other is None else other
     slopes = [model.activation.slope(torch.einsum("...nd,...kd->...nk", samples, w)) for samples in (x, other)]
@@ -56,21 +82,40 @@ def neuron_kernel(
     return average * torch.einsum("...nd,...pd->...np", x, other)
 
 
+@checked_arguments
 def kernel_descent(
     kernel: Float[Tensor, "*E n n"],
     cross: Float[Tensor, "*E p n"],
     y: Float[Tensor, "*#E n"],
-    steps: int,
-    lr: float = 1.0,
+    steps: Natural,
+    lr: Positive = 1.0,
 ) -> Float[Tensor, "*E p"]:
     r"""Outputs at p places after gradient descent on the squared loss with the kernel frozen, started at 0.
 
     .. math:: f_T(x) = \Theta(x, X)\, \Theta^{-1} \big[I - (I - \tfrac{\eta}{n}\Theta)^T\big]\, y
 
     in closed form, from the eigenvalues of the kernel on the training samples.
+
+    Parameters
+    ----------
+    kernel, cross
+        :math:`\Theta(X, X)` and :math:`\Theta(x, X)`.
+    y
+        Labels.
+    steps, lr
+        T and :math:`\eta`.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain, or lr so large that descent diverges.
+
+    Examples
+    --------
+    >>> eye = torch.eye(2, dtype=torch.float64)
+    >>> kernel_descent(eye, eye, torch.tensor([1.0, 2.0]).double(), steps=1, lr=1.0).tolist()
+    [0.5, 1.0]
     """
-    if steps < 0:
-        raise ValueError(f"steps must be 0 or more; got {steps}")
     n = kernel.shape[-1]
     values, vectors = torch.linalg.eigh(kernel)
     rate = lr * values.clamp_min(0) / n
@@ -89,7 +134,22 @@ def kernel_ridge(
     y: Float[Tensor, "*#E n"],
     ridge: Float[Tensor, " k"],
 ) -> Float[Tensor, "*E k p"]:
-    r"""Predictions :math:`\Theta(x, X)(\Theta + \lambda I)^{-1} y` of kernel ridge regression, one row a ridge."""
+    r"""Predictions :math:`\Theta(x, X)(\Theta + \lambda I)^{-1} y` of kernel ridge regression, one row a ridge.
+
+    Parameters
+    ----------
+    kernel, cross
+        :math:`\Theta(X, X)` and :math:`\Theta(x, X)`.
+    y
+        Labels.
+    ridge
+        k values of :math:`\lambda`.
+
+    Raises
+    ------
+    ValueError
+        If a ridge is not positive.
+    """
     if not bool((ridge > 0).all()):
         raise ValueError(f"ridge must be positive; got {ridge.min().item():g}")
     values, vectors = torch.linalg.eigh(kernel)

@@ -20,6 +20,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from flbook.data.tokens import TokenSample, fresh_tokens
+from flbook.domains import Positive, checked_arguments
 from flbook.training.losses import check_labels, logistic
 from flbook.training.problem import OwnSamples, Params
 
@@ -44,9 +45,9 @@ class TokenGram(NamedTuple):
         x_x, mu_x, size = inner(x, x), inner(mu, x), mu[0].norm()
         if w is None:
             return cls(x_x, mu_x, x_x, mu_x, x_x, size)
-        seen, keys = x @ w.to(x).mT, mu @ w.to(x).mT
-        again = seen @ w.to(x)  # M x
-        return cls(x_x, mu_x, inner(seen, seen), inner(keys, seen), inner(again, again), size)
+        keys, signal_keys = x @ w.to(x).mT, mu @ w.to(x).mT  # W x, W mu
+        back = keys @ w.to(x)  # M x
+        return cls(x_x, mu_x, inner(keys, keys), inner(signal_keys, keys), inner(back, back), size)
 
     @classmethod
     def with_signals(
@@ -66,17 +67,45 @@ class TokenGram(NamedTuple):
         return TokenGram(*(moved[id(part)] for part in self))
 
 
-def inner(left: Tensor, right: Tensor) -> Tensor:
+def inner(rows: Tensor, others: Tensor) -> Tensor:
     """All inner products of the rows of two matrices."""
-    return torch.einsum("...nd,...pd->...np", left, right)
+    return torch.einsum("...nd,...pd->...np", rows, others)
 
 
 @dataclass(frozen=True)
 class TokenTraining(OwnSamples):
     """Attention that selects tokens by one trained query, as a training problem in token coordinates.
 
-    Parameters are ``{"query": (*E, N)}``, the coordinates a, and with ``train_keys`` also ``"w": (*E, N, N)``, the
+    What is trained are ``{"query": (*E, N)}``, the coordinates a, and with ``train_keys`` also ``"w": (*E, N, N)``, the
     coordinates B. Any rule of `flbook.training.optimizers` that is linear in gradients runs on them.
+
+    Parameters
+    ----------
+    gram
+        Inner products of the N = n L training tokens and the signals.
+    observed
+        Labels of the loss, shape ``(*E, n)``.
+    pattern
+        Signals in the L tokens of a fresh sample of label +1, and of label -1, shape ``(2, L, 2)``.
+    train_keys
+        Is W trained too?
+    sigma_xi
+        Standard deviation of the noise in a coordinate of a token.
+    loss
+        One of `flbook.training.losses`.
+
+    Raises
+    ------
+    ValueError
+        If labels are not +1 and -1, or do not fit the tokens.
+
+    Examples
+    --------
+    >>> from flbook.data.tokens import TokenSelection
+    >>> data = TokenSelection(n=6, d=50)
+    >>> problem = TokenTraining.of(data, data.draw(seed=0))
+    >>> problem.attention(problem.start())[0].tolist() == [1 / data.tokens] * data.tokens  # uniform at the start
+    True
     """
 
     coefficients = True
@@ -122,7 +151,7 @@ class TokenTraining(OwnSamples):
         return along.unflatten(-1, (-1, self.tokens))
 
     @cached_property
-    def ahead(self) -> Float[Tensor, "*E n L L"]:
+    def differences(self) -> Float[Tensor, "*E n L L"]:
         """By how much each token's value exceeds each other's in the same sample."""
         return self.values[..., :, None] - self.values[..., None, :]
 
@@ -134,7 +163,7 @@ class TokenTraining(OwnSamples):
         params = {"query": g.x_x.new_zeros(*members, count)}
         return params | ({"w": g.x_x.new_zeros(*members, count, count)} if self.train_keys else {})
 
-    def seen(self, params: Params) -> Float[Tensor, "*E N"] | None:
+    def added(self, params: Params) -> Float[Tensor, "*E N"] | None:
         r"""The coordinates b of what training W adds to :math:`u = W^\top\mathbf q = M X^\top a + X^\top b`."""
         if "w" not in params:
             return None
@@ -142,7 +171,7 @@ class TokenTraining(OwnSamples):
 
     def scores(self, params: Params) -> Float[Tensor, "*E n L"]:
         r"""Scores :math:`\langle u, x\rangle` of the training tokens."""
-        scores, b = times(self.gram.x_m_x, params["query"]), self.seen(params)
+        scores, b = times(self.gram.x_m_x, params["query"]), self.added(params)
         return (scores if b is None else scores + times(self.gram.x_x, b)).unflatten(-1, (-1, self.tokens))
 
     def attention(self, params: Params) -> Float[Tensor, "*E n L"]:
@@ -156,9 +185,9 @@ class TokenTraining(OwnSamples):
     def gradient_at(self, params: Params, observed: Tensor) -> Params:
         """The gradient's own coordinates; not the derivative in a and B."""
         weight = self.attention(params)
-        pull = self.loss.slope((weight * self.values).sum(-1), observed) / observed.shape[-1]
+        slope = self.loss.slope((weight * self.values).sum(-1), observed) / observed.shape[-1]
         # value minus output, as a sum of differences: exact also where nearly all weight is on one token
-        c = (pull[..., None] * weight * times(self.ahead, weight)).flatten(-2)
+        c = (slope[..., None] * weight * times(self.differences, weight)).flatten(-2)
         if "w" not in params:
             return {"query": c}
         a, b = params["query"], params["w"]
@@ -175,7 +204,7 @@ class TokenTraining(OwnSamples):
 
     def direction(self, params: Params) -> tuple[Float[Tensor, "*E 2"], Float[Tensor, "*E"]]:
         r"""What fresh data ask of the query: :math:`\langle u, \mu_\pm\rangle` and :math:`\|u\|^2`."""
-        g, a, b = self.gram, params["query"], self.seen(params)
+        g, a, b = self.gram, params["query"], self.added(params)
         u_mu, u_u = times(g.mu_m_x, a), (a * times(g.x_mm_x, a)).sum(-1)
         if b is not None:
             u_mu = u_mu + times(g.mu_x, b)
@@ -185,9 +214,9 @@ class TokenTraining(OwnSamples):
     def fresh(self, params: Params, standard: Float[Tensor, "points K"]) -> tuple[Tensor, Tensor]:
         """Attention ``(*E, 2, points, L)`` and outputs ``(*E, 2, points)`` on fresh samples of label +1 and -1."""
         u_mu, u_u = self.direction(params)
-        seen = [fresh_tokens(u_mu, u_u, self.gram.mu_norm, part, standard, self.sigma_xi) for part in self.pattern]
-        weight = torch.stack([scores.softmax(-1) for scores, _ in seen], -3)
-        return weight, (weight * torch.stack([values for _, values in seen], -3)).sum(-1)
+        fresh = [fresh_tokens(u_mu, u_u, self.gram.mu_norm, part, standard, self.sigma_xi) for part in self.pattern]
+        weight = torch.stack([scores.softmax(-1) for scores, _ in fresh], -3)
+        return weight, (weight * torch.stack([values for _, values in fresh], -3)).sum(-1)
 
     def test_outputs(self, params: Params, standard: Float[Tensor, "points K"]) -> tuple[Tensor, Tensor]:
         """Outputs ``(*E, points)`` on fresh samples of label +1 and of label -1."""
@@ -204,11 +233,31 @@ def times(matrix: Float[Tensor, "*#E N P"], vector: Float[Tensor, "*#E P"]) -> F
     return torch.einsum("...np,...p->...n", matrix, vector)
 
 
-def gradient_flow(problem: TokenTraining, until: list[float], delta: float = 0.1) -> list[Params]:
-    """Gradient flow at the given times, in steps that move no score by more than `delta`.
+@checked_arguments
+def gradient_flow(problem: TokenTraining, until: list[float], delta: Positive = 0.1) -> list[Params]:
+    """Gradient flow of the query, in steps that move no score by more than `delta`.
 
     Softmax slows down exponentially as it saturates, so the clock is stretched: what takes a constant step size 10^9
     steps takes some hundred here. Each member has its own clock.
+
+    Parameters
+    ----------
+    problem
+        Without ``train_keys``.
+    until
+        Times at which parameters are asked for, ascending.
+    delta
+        Largest change of a score in a step.
+
+    Returns
+    -------
+    list of Params
+        One for each time.
+
+    Raises
+    ------
+    ValueError
+        If W is trained too, or an argument is out of its domain.
     """
     if problem.train_keys:
         raise ValueError("gradient_flow follows the query alone; got a problem with train_keys=True")

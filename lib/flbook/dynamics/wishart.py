@@ -15,32 +15,50 @@ from scipy.special import gammaincinv
 from torch import Tensor
 
 from flbook import rng
-from flbook.data.signal_noise import check_noise, check_sizes, flipped_labels
+from flbook.data.signal_noise import check_sizes, flipped_labels
+from flbook.domains import Count, FlipProbability, Natural, NonNegative, Positive, Seeds, checked_arguments
 from flbook.dynamics.gram import Gram, GramTraining
-from flbook.models.cnn import check_start
 
 
+@checked_arguments
 def draw_gram(
-    n: int,
-    k: int,
-    d: int | tuple[int, ...],
+    n: Count,
+    k: Count,
+    d: Count | tuple[Count, ...],
     *,
-    sigma_0: float,
-    sigma_xi: float = 1.0,
+    sigma_0: NonNegative,
+    sigma_xi: Positive = 1.0,
     orthogonal: bool = False,
-    seed: int | tuple[int, ...] = 0,
+    seed: Seeds = 0,
 ) -> Gram:
     r"""The Gram matrices of n noise patches and k Gaussian filters beside a signal of unit length, in float64.
 
     Ensemble axes: ``d`` if a tuple, then ``seed`` if a tuple. The same normal numbers serve every d, so curves over d
     are smooth. Use ``.with_signals(mu_norm)`` for signals of other lengths.
 
-    Raises ValueError if some d cannot hold n + k independent vectors beside the signal.
+    Parameters
+    ----------
+    n, k, d
+        Samples, filters of both signs, dimension of a patch.
+    sigma_0, sigma_xi
+        Standard deviations of a filter's and of the noise's coordinates.
+    orthogonal
+        Is the noise orthogonal to the signal?
+    seed
+        Of all draws.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain, or some d cannot hold n + k independent vectors beside the signal.
+
+    Examples
+    --------
+    >>> draw_gram(n=4, k=6, d=(10**3, 10**7), sigma_0=0.01, seed=(0, 1, 2)).w_xi.shape
+    torch.Size([2, 3, 6, 4])
     """
     dims = d if isinstance(d, tuple) else (d,)
     seeds = seed if isinstance(seed, tuple) else (seed,)
-    check_noise(sigma_xi)
-    check_start(sigma_0)
     check_room(n, k, min(dims))
     factor = torch.stack([bartlett(n + k, np.array(dims) - 1, one) for one in seeds], dim=1)
     along = torch.stack([rng.normal((n + k,), one, "along the signal") for one in seeds])  # components on mu
@@ -58,20 +76,36 @@ def draw_gram(
     return gram if isinstance(d, tuple) else Gram(*(part[0] for part in gram))
 
 
+@checked_arguments
 def draw_training(
-    n: int,
-    m: int,
-    d: tuple[int, ...],
+    n: Count,
+    m: Count,
+    d: tuple[Count, ...],
     *,
-    n_snr2: tuple[float, ...],
-    flip_prob: tuple[float, ...],
-    start: float,
-    seed: tuple[int, ...],
+    n_snr2: tuple[NonNegative, ...],
+    flip_prob: tuple[FlipProbability, ...],
+    start: NonNegative,
+    seed: tuple[Natural, ...],
 ) -> GramTraining:
     r"""Training problems of drawn Gram matrices, over (flip_prob, d, seed, n_snr2) in that order, in float64.
 
-    n_snr2: the signals, as :math:`n\,\mathrm{SNR}^2 = n\|\mu\|^2/(\sigma_\xi^2 d)`.
-    start: size of the initial responses to noise, :math:`\sigma_0\sigma_\xi\sqrt d`.
+    Parameters
+    ----------
+    n, m, d
+        Samples, filters a sign, dimensions of a patch.
+    n_snr2
+        The signals, as :math:`n\,\mathrm{SNR}^2 = n\|\mu\|^2/(\sigma_\xi^2 d)`.
+    flip_prob
+        Probabilities of a flipped label.
+    start
+        Size of the initial responses to noise, :math:`\sigma_0\sigma_\xi\sqrt d`.
+    seed
+        Of all draws but that of the flips, which all members share.
+
+    Raises
+    ------
+    ValueError
+        As `draw_gram`.
     """
     grams = []
     for one in d:

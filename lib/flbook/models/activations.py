@@ -2,20 +2,26 @@
 
 import math
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 from torch import Tensor
 
+from flbook.domains import Checked, Positive, Probability, Range
+
 
 @dataclass(frozen=True)
-class ReLUPower:
-    r""":math:`\sigma(z) = \max(z, 0)^q`, with slope :math:`q \max(z, 0)^{q-1}` (0 at the kink of ReLU)."""
+class ReLUPower(Checked):
+    r""":math:`\sigma(z) = \max(z, 0)^q`, with slope :math:`q \max(z, 0)^{q-1}` (0 at the kink of ReLU).
 
-    q: float = 1.0
+    Examples
+    --------
+    >>> square = ReLUPower(2)
+    >>> square(torch.tensor([-1.0, 3.0])).tolist(), square.slope(torch.tensor([-1.0, 3.0])).tolist()
+    ([0.0, 9.0], [0.0, 6.0])
+    """
 
-    def __post_init__(self):
-        if not self.q >= 1:
-            raise ValueError(f"q must be at least 1, so that max(z, 0)^q has a slope; got {self.q}")
+    q: Annotated[float, Range(1)] = 1.0  # below 1 there is no slope at 0
 
     def __call__(self, z: Tensor) -> Tensor:
         """The value."""
@@ -27,14 +33,10 @@ class ReLUPower:
 
 
 @dataclass(frozen=True)
-class LeakyReLU:
+class LeakyReLU(Checked):
     r""":math:`\sigma(z) = \max(z, \alpha z)` with leak :math:`0 \le \alpha \le 1`; :math:`\alpha = 1` is linear."""
 
-    leak: float = 0.1
-
-    def __post_init__(self):
-        if not 0 <= self.leak <= 1:
-            raise ValueError(f"leak must lie in [0, 1], the slope left of 0; got {self.leak}")
+    leak: Probability = 0.1  # the slope below 0
 
     def __call__(self, z: Tensor) -> Tensor:
         """The value."""
@@ -46,18 +48,14 @@ class LeakyReLU:
 
 
 @dataclass(frozen=True)
-class SmoothLeakyReLU:
+class SmoothLeakyReLU(Checked):
     r""":math:`\sigma(z) = \alpha z + \frac{1-\alpha}{h}\log\frac{1 + e^{hz}}{2}`: slopes from α to 1, no kink, 0 at 0.
 
     `sharpness` h: the slope turns within a few 1/h of zero.
     """
 
-    leak: float = 0.1
-    sharpness: float = 10.0
-
-    def __post_init__(self):
-        if not (0 <= self.leak <= 1 and self.sharpness > 0):
-            raise ValueError(f"leak must lie in [0, 1] and sharpness be positive; got {self.leak} and {self.sharpness}")
+    leak: Probability = 0.1
+    sharpness: Positive = 10.0
 
     def __call__(self, z: Tensor) -> Tensor:
         """The value."""
@@ -70,14 +68,10 @@ class SmoothLeakyReLU:
 
 
 @dataclass(frozen=True)
-class Softplus:
+class Softplus(Checked):
     r""":math:`\sigma(z) = \log(1 + e^{\beta z})/\beta`: a ReLU without its kink, the closer the larger beta."""
 
-    beta: float = 1.0
-
-    def __post_init__(self):
-        if not self.beta > 0:
-            raise ValueError(f"beta must be positive, the sharpness of the bend at 0; got {self.beta}")
+    beta: Positive = 1.0  # sharpness of the bend at 0
 
     def __call__(self, z: Tensor) -> Tensor:
         """The value."""

@@ -8,34 +8,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from flbook import rng
+from flbook.domains import Count, NonNegative, Seeds, checked_arguments
 from flbook.shapes import Context
 
 Features = Callable[[Tensor], Tensor]
-
-
-class FeatureMap(nn.Module):
-    r"""A small network :math:`\phi: R^d \to R^k` in front of attention, applied to examples and queries alike.
-
-    widths: d, the hidden layers, k. Between the layers stands `activation`, after the last one nothing. Parameters
-    start Gaussian, of variance one over the width below, biases at zero; a tuple of seeds is a leading axis.
-    """
-
-    def __init__(self, widths: tuple[int, ...], activation: Features = torch.relu, seed: int | tuple[int, ...] = 0,
-                 dtype: torch.dtype = torch.float32):
-        super().__init__()
-        if len(widths) < 2 or min(widths) < 1:
-            raise ValueError(f"widths must name at least input and output, each at least 1; got {widths}")
-        pairs = list(zip(widths, widths[1:], strict=False))
-        weights = [rng.normal((b, a), seed, f"feature layer {k}").to(dtype) / a**0.5 for k, (a, b) in enumerate(pairs)]
-        self.weights = nn.ParameterList(nn.Parameter(w) for w in weights)
-        self.biases = nn.ParameterList(nn.Parameter(torch.zeros_like(w[..., 0])) for w in weights)
-        self.activation = activation
-
-    def forward(self, x: Float[Tensor, "*#E n d"]) -> Float[Tensor, "*E n k"]:
-        """Features of n inputs."""
-        for layer, (w, b) in enumerate(zip(self.weights, self.biases, strict=True)):
-            x = torch.einsum("...nd,...kd->...nk", self.activation(x) if layer else x, w) + b[..., None, :]
-        return x
 
 
 class LinearAttention(nn.Module):
@@ -43,49 +19,58 @@ class LinearAttention(nn.Module):
 
     .. math:: \hat y_q = \frac1n\sum_{i=1}^n y_i\,\phi(x_i)^\top\Gamma\,\phi(x_q)
 
-    The parameter ``gamma`` has shape ``(*E, k, k)``, k = d without features.
+    Its parameter is ``gamma``, of shape ``(*E, k, k)``; it comes with those of `features`. It warns on a prompt of
+    another length than that of training, with the floor of the risk: what stays of it on infinitely long prompts, for
+    tasks of covariance I.
 
-    gamma: its value at the start. n: the prompt length that gamma was trained at, if it was. features: a network, which
-    is then trained too, or any map of points (*E, n, d) to (*E, n, k). covariance: that of the
-    (features of the) inputs; if None, the warning below takes the second moment of the prompt itself.
+    Parameters
+    ----------
+    gamma
+        :math:`\Gamma` at the start, shape ``(*E, k, k)``; k = d without features.
+    n
+        The prompt length that gamma was trained at, if it was.
+    features
+        :math:`\phi`: a network, which is then trained too, or any map of points ``(*E, n, d)`` to ``(*E, n, k)``.
 
-    Warns if gamma was trained at another length than that of the prompt, with the floor of the risk: what is left of
-    it on infinitely long prompts, for tasks of covariance I.
+    Raises
+    ------
+    ValueError
+        If n is no whole number of at least 1, a context is empty, or gamma does not fit its (features of) inputs.
+
     Source: Ahn et al. (2024), Section 2; Wu et al. (2024).
+
+    Examples
+    --------
+    >>> context = Context(torch.eye(2), torch.tensor([3.0, 5.0]))
+    >>> LinearAttention(2 * torch.eye(2))(context, torch.eye(2)).tolist()
+    [3.0, 5.0]
     """
 
-    def __init__(self, gamma: Float[Tensor, "*E k k"], n: int | None = None, features: Features | None = None,
-                 covariance: Float[Tensor, "k k"] | None = None):
+    @checked_arguments
+    def __init__(self, gamma: Float[Tensor, "*E k k"], n: Count | None = None, features: Features | None = None):
         super().__init__()
-        if n is not None and n < 1:
-            raise ValueError(f"n must be at least 1, the examples of a prompt; got {n}")
         self.gamma = nn.Parameter(gamma.clone())
-        self.n, self.features, self.covariance = n, features, covariance
-
-    def floor(self, covariance: Float[Tensor, "*#E k k"]) -> Float[Tensor, "*E"]:
-        r"""The risk at :math:`n = \infty` for tasks of covariance I: the squared norm of (I - Lambda Gamma) Lambda^1/2.
-        """
-        eye = torch.eye(covariance.shape[-1], dtype=covariance.dtype, device=covariance.device)
-        left = eye - covariance @ self.gamma.detach().to(covariance)
-        return torch.einsum("...de,...ef,...df->...", left, covariance, left)
+        self.n, self.features = n, features
 
     def forward(self, context: Context, query: Float[Tensor, "*#E q d"]) -> Float[Tensor, "*E q"]:
         """Predictions at the queries."""
         x, y = context
         _check_context(context)
         if self.features is not None:
-            x, query = self.features(x), self.features(query)
+            x, query = self.features(x), self.features(query)  # (*E, n, k), (*E, q, k)
         if x.shape[-1] != self.gamma.shape[-1]:
             raise ValueError(f"inputs of shape {tuple(x.shape)} do not fit a gamma of shape {tuple(self.gamma.shape)}")
         if self.n is not None and self.n != x.shape[-2]:
             self._warn(x)
-        pull = torch.einsum("...n,...nd->...d", y, x) / x.shape[-2]
-        return torch.einsum("...d,...de,...qe->...q", pull, self.gamma, query)
+        summary = torch.einsum("...n,...nd->...d", y, x) / x.shape[-2]  # (*E, k): all that is kept of the context
+        return torch.einsum("...d,...de,...qe->...q", summary, self.gamma, query)  # (*E, q)
 
     def _warn(self, x: Tensor) -> None:
+        """Say the risk at infinite length, the squared norm of (I - Lambda Gamma) Lambda^1/2, Lambda of this prompt."""
         flat = x.detach().reshape(-1, x.shape[-1]).double()
-        covariance = flat.T @ flat / len(flat) if self.covariance is None else self.covariance.double()
-        floor = float(self.floor(covariance).mean())
+        covariance = flat.T @ flat / len(flat)
+        missing = torch.eye(len(covariance)).to(covariance) - covariance @ self.gamma.detach().to(covariance)
+        floor = float(torch.einsum("...de,...ef,...df->...", missing, covariance, missing).mean())
         warnings.warn(f"gamma was trained on prompts of n = {self.n} examples and is shown n = {x.shape[-2]}: longer "
                       f"prompts do not bring its risk below {floor:.4g} (tasks of covariance I)", stacklevel=3)
 
@@ -96,23 +81,46 @@ class LinearTransformer(nn.Module):
     .. math:: z_j \leftarrow z_j + \frac1n\,P_l \sum_{i} z_i\,\langle z_i, Q_l z_j\rangle, \qquad
               \hat y_q = -[z_q]_{d+1}
 
-    P merges values and projection (:math:`W_{PV}`), Q merges keys and queries (:math:`W_{KQ}`). With ``masked=True``
-    the sum runs over the n examples, otherwise over the query's token too. Parameters ``p`` and ``q`` have shape
-    ``(*E, L, d + 1, d + 1)`` (k + 1 with features) and start Gaussian with standard deviation `start`.
+    P merges values and projection (:math:`W_{PV}`), Q merges keys and queries (:math:`W_{KQ}`). Parameters: ``p`` and
+    ``q`` of shape ``(*E, L, d + 1, d + 1)``.
+
+    Parameters
+    ----------
+    d
+        Coordinates of an input.
+    layers
+        L.
+    start
+        Standard deviation of the Gaussian entries of P and Q at the start.
+    masked
+        Does the sum run over the n examples alone? Otherwise over the query's token too.
+    seed
+        A tuple of seeds is an ensemble with one leading axis.
+    dtype
+        Of the parameters.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain, a context is empty, or its inputs do not fit.
 
     Source: Ahn et al. (2023), Section 2; von Oswald et al. (2023), for the minus sign of the read-out.
+
+    Examples
+    --------
+    >>> context = Context(torch.eye(2), torch.tensor([3.0, 5.0]))
+    >>> LinearTransformer.descent(2 * torch.eye(2)[None])(context, torch.eye(2)).tolist()
+    [3.0, 5.0]
     """
 
-    def __init__(self, d: int, layers: int = 1, start: float = 0.01, masked: bool = True,
-                 features: nn.Module | None = None, seed: int | tuple[int, ...] = 0,
+    @checked_arguments
+    def __init__(self, d: Count, layers: Count = 1, start: NonNegative = 0.01, masked: bool = True, seed: Seeds = 0,
                  dtype: torch.dtype = torch.float32):
         super().__init__()
-        if d < 1 or layers < 1:
-            raise ValueError(f"d and layers must be at least 1; got d={d}, layers={layers}")
         shape = (layers, d + 1, d + 1)
         self.p = nn.Parameter(start * rng.normal(shape, seed, "values").to(dtype))
         self.q = nn.Parameter(start * rng.normal(shape, seed, "keys and queries").to(dtype))
-        self.masked, self.features = masked, features
+        self.masked = masked
 
     @classmethod
     def descent(cls, gamma: Float[Tensor, "*E L d d"], bend: Float[Tensor, "*E L d d"] | None = None,
@@ -129,22 +137,20 @@ class LinearTransformer(nn.Module):
         """Predictions at the queries: every token attends to every other, the cost grows as the square of n."""
         x, y = context
         _check_context(context)
-        if self.features is not None:
-            x, query = self.features(x), self.features(query)
         n, ensemble = x.shape[-2], torch.broadcast_shapes(x.shape[:-2], query.shape[:-2])
         if x.shape[-1] + 1 != self.p.shape[-1]:
             raise ValueError(f"inputs of shape {tuple(x.shape)} do not fit layers of shape {tuple(self.p.shape)}")
-        examples = torch.cat([x, y[..., None]], -1).expand(*ensemble, n, -1)[..., None, :, :]
+        examples = torch.cat([x, y[..., None]], -1).expand(*ensemble, n, -1)[..., None, :, :]  # (*E, 1, n, d + 1)
         asking = torch.cat([query, torch.zeros_like(query[..., :1])], -1)
-        asking = asking.expand(*ensemble, *asking.shape[-2:])[..., None, :]
-        tokens = torch.cat([examples.expand(*asking.shape[:-2], n, -1), asking], -2)  # a prompt for each query
-        seen = torch.ones(n + 1, dtype=tokens.dtype, device=tokens.device)
-        seen[n] = 0.0 if self.masked else 1.0
+        asking = asking.expand(*ensemble, *asking.shape[-2:])[..., None, :]  # (*E, q, 1, d + 1)
+        tokens = torch.cat([examples.expand(*asking.shape[:-2], n, -1), asking], -2)  # (*E, q, n + 1, d + 1)
+        mask = torch.ones(n + 1, dtype=tokens.dtype, device=tokens.device)  # who is attended to
+        mask[n] = 0.0 if self.masked else 1.0
         for layer in range(self.p.shape[-3]):
-            p, q = (part[..., layer, :, :][..., None, :, :] for part in (self.p, self.q))
-            attention = torch.einsum("...ik,...kl,...jl->...ji", tokens, q, tokens) * seen
+            p, q = (part[..., layer, :, :][..., None, :, :] for part in (self.p, self.q))  # (*E, 1, d + 1, d + 1)
+            attention = torch.einsum("...ik,...kl,...jl->...ji", tokens, q, tokens) * mask  # (*E, q, n + 1, n + 1)
             tokens = tokens + torch.einsum("...ji,...il,...kl->...jk", attention, tokens, p) / n
-        return -tokens[..., n, -1]
+        return -tokens[..., n, -1]  # (*E, q)
 
 
 def layers(gamma: Float[Tensor, "*E L d d"], bend: Float[Tensor, "*E L d d"] | None = None) -> tuple[Tensor, Tensor]:

@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from flbook import rng
+from flbook.domains import Count, NonNegative, Positive, Seeds, checked_arguments
 from flbook.models.activations import relu
 
 
@@ -20,30 +21,50 @@ class TwoLayerCNN(nn.Module):
     with :math:`s = 1/m` unless `scale` says otherwise. The output layer is fixed. Parameters: ``w`` of shape
     ``(*E, 2, m, d)``, the filters of +1 first, and with ``bias=True`` ``b`` of shape ``(*E, 2, m)``.
 
+    Parameters
+    ----------
+    d, m
+        Dimension of a patch; filters a sign.
+    sigma_0
+        Standard deviation of the Gaussian initial weights; None is PyTorch's convolution default, weights and bias
+        uniform in :math:`\pm 1/\sqrt d`.
+    activation
+        :math:`\sigma`.
+    scale
+        s, weight of a filter in the output; None is 1/m (mean over filters), 1 is the sum.
+    bias
+        Are there biases b?
+    seed
+        One seed is one network; a tuple of seeds is an ensemble with one leading axis.
+    dtype
+        Of the parameters.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain.
+
     Source: Cao et al. (2022), Section 3; Kou et al. (2023), Section 3.
+
+    Examples
+    --------
+    >>> TwoLayerCNN(d=100, seed=(0, 1, 2))(torch.zeros(20, 2, 100)).shape  # three networks, 20 samples of two patches
+    torch.Size([3, 20])
     """
 
+    @checked_arguments
     def __init__(
         self,
-        d: int,
-        m: int = 10,
-        sigma_0: float | None = None,
+        d: Count,
+        m: Count = 10,
+        sigma_0: NonNegative | None = None,
         activation: Callable[[Tensor], Tensor] = relu,
-        scale: float | None = None,
+        scale: Positive | None = None,
         bias: bool = False,
-        seed: int | tuple[int, ...] = 0,
+        seed: Seeds = 0,
         dtype: torch.dtype = torch.float32,
     ):
-        r"""Draw the filters.
-
-        sigma_0: standard deviation of the Gaussian initial weights; None is PyTorch's convolution default, weights and
-            bias uniform in :math:`\pm 1/\sqrt d`.
-        scale: weight of a filter in the output; None is 1/m (mean over filters), 1 is the sum.
-        seed: one seed is one network; a tuple of seeds is an ensemble with one leading axis.
-        """
         super().__init__()
-        if d < 1 or m < 1:
-            raise ValueError(f"d and m must be at least 1: patch dimension and filters a sign; got d={d}, m={m}")
         self.activation, self.scale = activation, 1 / m if scale is None else scale
         self.w = nn.Parameter(initial_weights(d, 2 * m, sigma_0, seed).unflatten(-2, (2, m)).to(dtype))
         self.b = None

@@ -1,7 +1,8 @@
 """A small convolutional network for images, of the kind of LeNet and AlexNet: filters, pooling, a linear read-out."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Literal
 
 import torch
 from jaxtyping import Float
@@ -9,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from flbook import rng
+from flbook.domains import Count, Natural, NonNegative, Seeds, admits, checked_arguments
 from flbook.models.activations import relu
 
 
@@ -23,39 +25,67 @@ class ConvNet(nn.Module):
     ... of shape ``(*E, m)``, dense ``v0``, ... of shape ``(*E, k, features)`` with biases ``c0``, ..., the read-out
     ``a`` of shape ``(*E, classes, features)`` and its bias ``b`` of shape ``(*E, classes)``.
 
+    Parameters
+    ----------
+    image
+        Channels, rows and columns of a picture.
+    filters
+        How many filters each layer has.
+    size
+        Pixels on an edge of a filter, an odd number.
+    classes
+        Outputs; 1 gives one margin a sample instead of logits.
+    activation
+        :math:`\sigma`.
+    pool
+        "max" or "mean" over squares of 2 x 2 pixels, or "none".
+    gain
+        Weights start Gaussian of variance gain / fan-in (read-out: 1 / fan-in), biases at zero; 2 keeps the size of a
+        signal through ReLU layers (He et al. 2015).
+    hidden
+        How many neurons each dense layer has.
+    padding
+        Zeros around a picture; None keeps its size, 0 lays a filter only where it fits.
+    seed
+        One seed is one network; a tuple of seeds is an ensemble with one leading axis.
+    dtype
+        Of the parameters.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain, or pictures are too small for so many layers.
+
     Source: LeCun et al. (1998), Section II; Krizhevsky et al. (2012), Section 3.
+
+    Examples
+    --------
+    >>> ConvNet(image=(1, 8, 8), filters=(4,))(torch.zeros(5, 1, 8, 8)).shape
+    torch.Size([5, 10])
     """
 
     sample_axes = 3  # channels, rows, columns: what `flbook.training.fit.Training` counts off to find the samples
 
+    @checked_arguments
     def __init__(
         self,
-        image: tuple[int, int, int] = (1, 8, 8),
-        filters: tuple[int, ...] = (16, 32),
-        size: int = 3,
-        classes: int = 10,
+        image: tuple[Count, Count, Count] = (1, 8, 8),
+        filters: tuple[Count, ...] = (16, 32),
+        size: Count = 3,
+        classes: Count = 10,
         activation: Callable[[Tensor], Tensor] = relu,
-        pool: str = "max",
-        gain: float = 2.0,
-        hidden: tuple[int, ...] = (),
-        padding: int | None = None,
-        seed: int | tuple[int, ...] = 0,
+        pool: Literal["max", "mean", "none"] = "max",
+        gain: NonNegative = 2.0,
+        hidden: Sequence[int] = (),
+        padding: Natural | None = None,
+        seed: Seeds = 0,
         dtype: torch.dtype = torch.float32,
     ):
-        """Draw the weights: Gaussian of variance gain / fan-in (read-out: 1 / fan-in), biases zero.
-
-        image: channels, rows and columns of a picture.
-        filters: how many filters each layer has.
-        size: pixels on an edge of a filter, an odd number.
-        classes: outputs; 1 gives one margin a sample instead of logits.
-        pool: "max" or "mean" over squares of 2 x 2 pixels, or "none".
-        gain: 2 keeps the size of a signal through ReLU layers (He et al. 2015).
-        hidden: how many neurons each dense layer has.
-        padding: zeros around a picture; None keeps its size, 0 lays a filter only where it fits.
-        seed: one seed is one network; a tuple of seeds is an ensemble with one leading axis.
-        """
         super().__init__()
-        _check(image, filters, size, classes, pool, gain)
+        if size % 2 == 0:
+            raise ValueError(f"size must be odd, so that a filter has a middle pixel; got {size}")
+        if hidden and not admits(tuple[Count, ...], tuple(hidden)):
+            raise ValueError(f"hidden must hold whole numbers of at least 1, the neurons of dense layers; got {hidden}")
         self.image, self.activation, self.pool = image, activation, pool
         self.depth, self.dense = len(filters), len(hidden)
         self.padding = size // 2 if padding is None else padding
@@ -77,22 +107,27 @@ class ConvNet(nn.Module):
     def layers(self, x: Float[Tensor, "*#E n c h w"], nudge: Tensor | float = 0.0) -> list[Float[Tensor, "*E n _"]]:
         """Responses of every layer to n pictures, flattened, the first layer's first.
 
-        nudge: added to what the filters of the first layer answer, ``(*E, n, m, h, w)``, before the activation. The
+        Parameters
+        ----------
+        x
+            The pictures.
+        nudge
+            Added to what the filters of the first layer answer, ``(*E, n, m, h, w)``, before the activation. The
             output's gradient in it is how much the network cares for each answer.
         """
         if x.shape[-3:] != self.image:
             raise ValueError(f"pictures of (channels, rows, columns) = {tuple(x.shape[-3:])} do not fit a network made "
                              f"for {self.image}; x has shape {tuple(x.shape)}")
-        seen = []
+        responses = []
         for layer in range(self.depth):
             w, b = getattr(self, f"w{layer}"), getattr(self, f"b{layer}")
             z = convolve(x, w, self.padding) + b[..., None, :, None, None] + (nudge if layer == 0 else 0.0)
             x = pooled(self.activation(z), self.pool)
-            seen.append(x.flatten(-3))
+            responses.append(x.flatten(-3))
         for layer in range(self.dense):
             v, c = getattr(self, f"v{layer}"), getattr(self, f"c{layer}")
-            seen.append(self.activation(torch.einsum("...nk,...jk->...nj", seen[-1], v) + c[..., None, :]))
-        return seen
+            responses.append(self.activation(torch.einsum("...nk,...jk->...nj", responses[-1], v) + c[..., None, :]))
+        return responses
 
     def features(self, x: Float[Tensor, "*#E n c h w"]) -> Float[Tensor, "*E n K"]:
         """What the read-out sees of n pictures: the last layer's responses."""
@@ -102,10 +137,10 @@ class ConvNet(nn.Module):
         self, x: Float[Tensor, "*#E n c h w"], nudge: Tensor | float = 0.0, every: bool = False
     ) -> Float[Tensor, "*E n classes"] | Float[Tensor, "*E n"] | list[Float[Tensor, "*E n _"]]:
         """Logits ``(*E, n, classes)``; margins ``(*E, n)`` if there is one output; with `every`, all layers instead."""
-        seen = self.layers(x, nudge)
+        responses = self.layers(x, nudge)
         if every:
-            return seen
-        f = torch.einsum("...nk,...ck->...nc", seen[-1], self.a) + self.b[..., None, :]
+            return responses
+        f = torch.einsum("...nk,...ck->...nc", responses[-1], self.a) + self.b[..., None, :]
         return f[..., 0] if f.shape[-1] == 1 else f
 
 
@@ -135,24 +170,11 @@ def pooled(z: Float[Tensor, "*B h w"], pool: str) -> Float[Tensor, "*B h2 w2"]:
 
 
 def _edges(edges: tuple[int, int], layers: int, lost: int, pool: str) -> tuple[int, int]:
-    """Rows and columns that are left after all layers, each taking `lost` of them and pooling the rest."""
-    left = edges
+    """Rows and columns behind all layers, each of which takes `lost` of them and pools the rest."""
+    smaller = edges
     for _ in range(layers):
-        left = tuple((edge - lost) // (1 if pool == "none" else 2) for edge in left)
-    if min(left) < 1:
+        smaller = tuple((edge - lost) // (1 if pool == "none" else 2) for edge in smaller)
+    if min(smaller) < 1:
         raise ValueError(f"image must have enough rows and columns for {layers} layers, each of which takes {lost} of "
                          f"them{'' if pool == 'none' else ' and halves the rest'}; got {edges}")
-    return left
-
-
-def _check(image, filters, size, classes, pool, gain) -> None:
-    if not filters or min(filters) < 1:
-        raise ValueError(f"filters must name at least one layer, with at least one filter each; got {filters}")
-    if size < 1 or size % 2 == 0:
-        raise ValueError(f"size must be odd, so that a filter has a middle pixel; got {size}")
-    if pool not in ("max", "mean", "none"):
-        raise ValueError(f"pool must be 'max', 'mean' or 'none'; got {pool!r}")
-    if len(image) != 3 or min(image) < 1:
-        raise ValueError(f"image must be (channels, rows, columns), each at least 1; got {image}")
-    if classes < 1 or not (math.isfinite(gain) and gain >= 0):
-        raise ValueError(f"classes must be at least 1 and gain finite and not negative; got {classes} and {gain}")
+    return smaller

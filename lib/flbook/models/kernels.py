@@ -13,7 +13,13 @@ Kernel = Callable[[Tensor, Tensor], Tensor]
 
 
 def inner_product(g: Callable[[Tensor], Tensor]) -> Kernel:
-    r"""The kernel :math:`g(\langle x, x'\rangle / d)`, such as ``inner_product(torch.exp)``."""
+    r"""The kernel :math:`g(\langle x, x'\rangle / d)`, such as ``inner_product(torch.exp)``.
+
+    Examples
+    --------
+    >>> inner_product(torch.square)(torch.tensor([[1.0, 1.0]]), torch.tensor([[2.0, 2.0], [1.0, -1.0]])).tolist()
+    [[4.0, 0.0]]
+    """
 
     def kernel(x: Float[Tensor, "*#E n d"], other: Float[Tensor, "*#E p d"]) -> Float[Tensor, "*E n p"]:
         return g(torch.einsum("...nd,...pd->...np", x / x.shape[-1], other))

@@ -12,6 +12,8 @@ Source: Gu and Dao (2023), section 3; with A = -I, Jiang, Huang, Zhang, Suzuki a
 """
 
 import math
+from collections.abc import Sequence
+from typing import Annotated
 
 import torch
 from jaxtyping import Float
@@ -19,23 +21,42 @@ from torch import Tensor, nn
 from torch.nn.functional import pad, softplus
 
 from flbook import rng
+from flbook.domains import Count, Positive, Range, Seeds, checked_arguments
 from flbook.shapes import Context
 
 
 class SelectiveLayer(nn.Module):
-    """One layer, tokens in, tokens out.
+    """One layer, tokens in, tokens out; its weights start at 0, see `Mamba` for one that is drawn.
 
-    Parameters, each with the ensemble's axes first: ``w_b``, ``w_c`` (s, p), ``b_b``, ``b_c`` (s), ``w_delta`` (p),
-    ``b_delta`` () and ``log_a`` (). Tokens have the shape (*E, *batch, L, p).
+    What is trained, each with the ensemble's axes first: ``w_b``, ``w_c`` (s, p), ``b_b``, ``b_c`` (s), ``w_delta``
+    (p), ``b_delta`` () and ``log_a`` (). Tokens have the shape (*E, *batch, L, p).
+
+    Parameters
+    ----------
+    p, states
+        Channels; size of a channel's state, s.
+    a
+        Rate of decay.
+    ensemble
+        Axes that lead every parameter.
+    dtype
+        Of the parameters.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain.
+
+    Examples
+    --------
+    >>> SelectiveLayer(p=3, states=4)(torch.zeros(5, 7, 3, dtype=torch.float64)).shape
+    torch.Size([5, 7, 3])
     """
 
-    def __init__(self, p: int, states: int, a: float = 1.0, ensemble: tuple[int, ...] = (),
+    @checked_arguments
+    def __init__(self, p: Count, states: Count, a: Positive = 1.0, ensemble: Sequence[int] = (),
                  dtype: torch.dtype = torch.float64):
-        """A layer whose weights are all 0; see `Mamba` for one that is drawn."""
         super().__init__()
-        if p < 1 or states < 1 or not (math.isfinite(a) and a > 0):
-            raise ValueError(f"p, states and a must be positive: channels, size of a state, rate of decay; "
-                             f"got {p}, {states}, {a}")
         shapes = {"w_b": (states, p), "b_b": (states,), "w_c": (states, p), "b_c": (states,), "w_delta": (p,),
                   "b_delta": (), "log_a": ()}
         for name, shape in shapes.items():
@@ -71,11 +92,11 @@ class SelectiveLayer(nn.Module):
     def states(self, u: Float[Tensor, "*E L p"]) -> Float[Tensor, "*E L p s"]:
         """The state after each token, by the recursion itself: one step a token."""
         written = torch.einsum("...l,...ls,...lp->...lps", self.gain(u), self.project("b", u), u)
-        decay, state, seen = torch.exp(-self.held(u)), torch.zeros_like(written[..., 0, :, :]), []
+        decay, state, states = torch.exp(-self.held(u)), torch.zeros_like(written[..., 0, :, :]), []
         for step in range(u.shape[-2]):
             state = decay[..., step, None, None] * state + written[..., step, :, :]
-            seen.append(state)
-        return torch.stack(seen, -3)
+            states.append(state)
+        return torch.stack(states, -3)
 
     def last_state(self, u: Float[Tensor, "*E L p"]) -> Float[Tensor, "*E p s"]:
         """The state after all tokens, from their weights: the state's size stays out of the sum over tokens."""
@@ -101,10 +122,9 @@ def tokens(context: Context, marked: bool = False) -> Float[Tensor, "*E n p"]:
     return torch.cat([*parts, torch.ones_like(parts[1])] if marked else parts, -1)
 
 
-def half_life(n: int) -> float:
+@checked_arguments
+def half_life(n: Count) -> float:
     r"""The bias :math:`b_\Delta` at which :math:`\Delta = \ln 2/n`: a token counts half after n more (at a = 1)."""
-    if n < 1:
-        raise ValueError(f"n must be at least 1, the examples of a prompt; got {n}")
     return math.log(math.expm1(math.log(2) / n))
 
 
@@ -112,14 +132,36 @@ class Mamba(SelectiveLayer):
     r"""A layer over tokens :math:`(x_l, y_l)`; its prediction is the label's channel at the token :math:`(x_q, 0)`.
 
     :math:`W_B, W_C` start standard normal, their biases at 0, and :math:`\Delta = \ln 2/n` whatever the token.
-    d: coordinates of an input. states: the state's size s. n: examples, which set the decay alone.
+
+    Parameters
+    ----------
+    d
+        Coordinates of an input.
+    states
+        The state's size s.
+    n
+        Examples, which set the decay alone.
+    seed
+        One seed is one network; a tuple of seeds is an ensemble with one leading axis.
+    dtype
+        Of the parameters.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain.
 
     Source: Jiang, Huang, Zhang, Suzuki and Nie (2025), section 3.
+
+    Examples
+    --------
+    >>> x, y = torch.zeros(6, 10, 3, dtype=torch.float64), torch.zeros(6, 10, dtype=torch.float64)
+    >>> Mamba(d=3, states=8, n=10)(Context(x, y), x[:, :2]).shape
+    torch.Size([6, 2])
     """
 
-    def __init__(self, d: int, states: int, n: int, seed: int | tuple[int, ...] = 0,
-                 dtype: torch.dtype = torch.float64):
-        """A tuple of seeds is an ensemble with one leading axis."""
+    @checked_arguments
+    def __init__(self, d: Count, states: Count, n: Count, seed: Seeds = 0, dtype: torch.dtype = torch.float64):
         members = (len(seed),) if isinstance(seed, tuple | list | range) else ()
         super().__init__(d + 1, states, ensemble=members, dtype=dtype)
         for name in ("w_b", "w_c"):
@@ -142,14 +184,13 @@ class Mamba(SelectiveLayer):
         return torch.einsum("...sk,...sl->...kl", self.w_c, self.w_b)[..., :-1, :-1]
 
     @classmethod
-    def of(cls, gamma: Float[Tensor, "*E d d"], decay: float) -> "Mamba":
+    @checked_arguments
+    def of(cls, gamma: Float[Tensor, "*E d d"], decay: Annotated[float, Range(0, 1, "()")]) -> "Mamba":
         r"""The layer that predicts :math:`x_q^\top\Gamma\sum_i\omega_i y_{n-i}x_{n-i}` with this decay, made by hand.
 
         :math:`\omega_i = (1 - \alpha)\alpha^{i+1}`; the state has as many entries as the inputs. Raises ValueError
         unless the decay lies strictly between 0 and 1.
         """
-        if not 0 < decay < 1:
-            raise ValueError(f"decay must lie strictly between 0 and 1; got {decay}")
         *ensemble, d, _ = gamma.shape
         layer = cls(d, d, 1, dtype=gamma.dtype)
         SelectiveLayer.__init__(layer, d + 1, d, ensemble=tuple(ensemble), dtype=gamma.dtype)
@@ -159,7 +200,8 @@ class Mamba(SelectiveLayer):
         return layer
 
     @classmethod
-    def gated(cls, gamma: Float[Tensor, "*E d d"], slope: float, bias: float, a: float = 1.0) -> "Mamba":
+    @checked_arguments
+    def gated(cls, gamma: Float[Tensor, "*E d d"], slope: float, bias: float, a: Positive = 1.0) -> "Mamba":
         r"""The same with a time that the label sets, :math:`\Delta = \log(1 + e^{wy + b})`, and rate of decay a.
 
         An example is written with :math:`y\,(1 - (1 + e^{wy + b})^{-a})/a`, at a = 1 the sigmoid gate

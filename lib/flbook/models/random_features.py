@@ -9,6 +9,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from flbook import rng
+from flbook.domains import Count, Seeds, checked_arguments
 from flbook.models.activations import tanh
 from flbook.shapes import per_member
 
@@ -22,7 +23,21 @@ class RandomFeatures:
 
     With `w` as drawn its features are random features. Every method takes leading ensemble axes.
 
+    Parameters
+    ----------
+    w, a
+        First layer ``(*E, N, d)`` and second layer ``(*E, N)``; `draw` makes both.
+    activation
+        :math:`\sigma` with its slope: one of `flbook.models.activations`.
+
     Source: Ba et al. (2022), Section 2.
+
+    Examples
+    --------
+    >>> net = RandomFeatures.draw(d=3, width=50, seed=(0, 1))
+    >>> x = torch.zeros(4, 3, dtype=torch.float64)
+    >>> net(x).shape, net.gradient(x, x[:, 0]).shape
+    (torch.Size([2, 4]), torch.Size([2, 50, 3]))
     """
 
     w: Float[Tensor, "*E N d"]  # first layer, a neuron a row
@@ -30,12 +45,11 @@ class RandomFeatures:
     activation: Callable[[Tensor], Tensor] = tanh  # with its slope: `flbook.models.activations`
 
     @classmethod
+    @checked_arguments
     def draw(
-        cls, d: int, width: int, activation: Callable[[Tensor], Tensor] = tanh, seed: int | tuple[int, ...] = 0
+        cls, d: Count, width: Count, activation: Callable[[Tensor], Tensor] = tanh, seed: Seeds = 0
     ) -> "RandomFeatures":
         """A network before training, in float64; a tuple of seeds gives one leading ensemble axis."""
-        if d < 1 or width < 1:
-            raise ValueError(f"d and width must be at least 1: input dimension and neurons; got d={d}, width={width}")
         w = rng.normal((width, d), seed, "weights") / math.sqrt(d)
         return cls(w, rng.normal((width,), seed, "second layer") / math.sqrt(width), activation)
 
@@ -59,8 +73,8 @@ class RandomFeatures:
         """
         z = self._inner(x)
         residual = torch.einsum("...nk,...k->...n", self.activation(z), self.a) / math.sqrt(self.width) - y
-        pull = residual[..., :, None] * self.activation.slope(z) * self.a[..., None, :]
-        return torch.einsum("...nk,...nd->...kd", pull, x) / (x.shape[-2] * math.sqrt(self.width))
+        slope = residual[..., :, None] * self.activation.slope(z) * self.a[..., None, :]
+        return torch.einsum("...nk,...nd->...kd", slope, x) / (x.shape[-2] * math.sqrt(self.width))
 
     def moved(self, gradient: Float[Tensor, "*#E N d"], lr: float | Tensor) -> "RandomFeatures":
         r"""The network after :math:`W \leftarrow W - \eta\sqrt N\,\nabla_W L`; `lr` is :math:`\eta`, or one a member.

@@ -3,7 +3,6 @@ r"""A layer of ReLU neurons below linear attention, and what attention keeps of 
 A layer is shared by all prompts; prompts are the leading ensemble axes of a `Context`.
 """
 
-import math
 from dataclasses import dataclass, replace
 
 import torch
@@ -11,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from flbook import rng
+from flbook.domains import Count, Natural, NonNegative, checked_arguments
 from flbook.shapes import Context
 
 
@@ -18,25 +18,34 @@ from flbook.shapes import Context
 class ReLULayer:
     r"""The layer :math:`\phi(x) = \max(Wx + b, 0)` of m neurons.
 
+    Parameters
+    ----------
+    w, b
+        Directions ``(m, d)`` and biases ``(m,)``; `draw` makes both.
+
     Source: Oko et al. (2024).
+
+    Examples
+    --------
+    >>> layer = ReLULayer(torch.tensor([[1.0, 0.0], [0.0, -1.0]]), torch.tensor([0.5, 0.0]))
+    >>> layer(torch.tensor([[1.0, 2.0]])).tolist()
+    [[1.5, 0.0]]
     """
 
     w: Float[Tensor, "m d"]
     b: Float[Tensor, " m"]
 
     @classmethod
-    def draw(cls, m: int, d: int, seed: int = 0, spread: float = 0.0,
+    @checked_arguments
+    def draw(cls, m: Count, d: Count, seed: Natural = 0, spread: NonNegative = 0.0,
              dtype: torch.dtype = torch.float64) -> "ReLULayer":
         """Directions uniform on the unit sphere, biases uniform on [-spread, spread]."""
-        if m < 1 or d < 1:
-            raise ValueError(f"m and d must be at least 1: neurons and coordinates of an input; got m={m}, d={d}")
         w = torch.nn.functional.normalize(rng.normal((m, d), seed, "neurons", dtype=dtype), dim=-1)
         return cls(w, torch.zeros(m, dtype=dtype)).biased(spread, seed)
 
-    def biased(self, spread: float, seed: int = 0) -> "ReLULayer":
+    @checked_arguments
+    def biased(self, spread: NonNegative, seed: Natural = 0) -> "ReLULayer":
         """The same directions with biases drawn anew, uniform on [-spread, spread]."""
-        if not (math.isfinite(spread) and spread >= 0):
-            raise ValueError(f"spread must be finite and not negative, the largest bias; got {spread}")
         uniform = torch.rand(len(self.w), generator=rng.generator(seed, "biases"), dtype=self.w.dtype)
         return replace(self, b=spread * (2 * uniform - 1))
 

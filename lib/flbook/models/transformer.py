@@ -6,21 +6,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from flbook import rng
+from flbook.domains import Count, NonNegative, Seeds, checked_arguments
+from flbook.models.layers import Linear
 from flbook.shapes import Context
-
-
-class Linear(nn.Module):
-    """``x @ weight + bias``; weight ``(*S, inputs, outputs)``, so an ensemble is one batched product."""
-
-    def __init__(self, inputs: int, outputs: int, size: float, seed, role: str):
-        super().__init__()
-        self.weight = nn.Parameter(size * rng.normal((inputs, outputs), seed, role))
-        self.bias = nn.Parameter(torch.zeros_like(self.weight[..., 0, :]))
-
-    def forward(self, x: Float[Tensor, "*#S b L inputs"]) -> Float[Tensor, "*S b L outputs"]:
-        """The same map for every token."""
-        out = x.flatten(-3, -2) @ self.weight
-        return (out + self.bias[..., None, :].to(out)).unflatten(-2, x.shape[-3:-1])
 
 
 class Norm(nn.Module):
@@ -38,24 +26,38 @@ class Norm(nn.Module):
 
 
 class Block(nn.Module):
-    """One layer: every token looks at those up to itself, then thinks for itself; both are added to what it was."""
+    """One layer: every token looks at those up to itself, then thinks for itself; both are added to what it was.
 
-    def __init__(self, width: int, heads: int, size: float, out_size: float, seed, role: str):
+    Shapes: S members of the ensemble, b sequences, L tokens, h heads of k = width / h coordinates.
+    """
+
+    def __init__(self, width: int, heads: int, size: float, out_size: float, seed: Seeds, role: str):
         super().__init__()
         self.heads = heads
-        self.ask = Linear(width, 3 * width, size, seed, f"{role} ask")  # queries, keys and values of all heads
-        self.answer = Linear(width, width, out_size, seed, f"{role} answer")
-        self.widen = Linear(width, 4 * width, size, seed, f"{role} widen")
-        self.narrow = Linear(4 * width, width, out_size, seed, f"{role} narrow")
-        self.norm_1, self.norm_2 = Norm(self.answer.bias), Norm(self.answer.bias)
+        self.query_key_value = linear(width, 3 * width, size, seed, f"{role} ask")  # of all heads: one product
+        self.output = linear(width, width, out_size, seed, f"{role} answer")
+        self.mlp_in = linear(width, 4 * width, size, seed, f"{role} widen")
+        self.mlp_out = linear(4 * width, width, out_size, seed, f"{role} narrow")
+        self.attention_norm, self.mlp_norm = Norm(self.output.bias), Norm(self.output.bias)
 
     def forward(self, x: Float[Tensor, "*S b L width"]) -> Float[Tensor, "*S b L width"]:
         """Attention, then the two-layer network."""
-        split = self.ask(self.norm_1(x)).unflatten(-1, (3, self.heads, -1)).flatten(0, -5)  # (S b) L 3 heads k
-        q, k, v = split.permute(2, 0, 3, 1, 4)
-        seen = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.answer(seen.transpose(1, 2).flatten(-2).reshape(x.shape))
-        return x + self.narrow(functional.gelu(self.widen(self.norm_2(x)), approximate="tanh"))
+        x = x + self.attention(self.attention_norm(x))  # (*S, b, L, width)
+        hidden = self.mlp_in(self.mlp_norm(x))  # (*S, b, L, 4 width)
+        return x + self.mlp_out(functional.gelu(hidden, approximate="tanh"))  # (*S, b, L, width)
+
+    def attention(self, x: Float[Tensor, "*S b L width"]) -> Float[Tensor, "*S b L width"]:
+        """Softmax attention of every token to those up to itself, in all heads."""
+        merged = self.query_key_value(x)  # (*S, b, L, 3 width)
+        merged = merged.unflatten(-1, (3, self.heads, -1)).flatten(0, -5)  # (S b, L, 3, h, k)
+        query, key, value = merged.permute(2, 0, 3, 1, 4)  # three of (S b, h, L, k)
+        heads = functional.scaled_dot_product_attention(query, key, value, is_causal=True)  # (S b, h, L, k)
+        return self.output(heads.transpose(1, 2).flatten(-2).reshape(x.shape))  # (*S, b, L, width)
+
+
+def linear(inputs: int, outputs: int, size: float, seed: Seeds, role: str) -> Linear:
+    """An affine layer with Gaussian weights of standard deviation `size` and no bias at the start."""
+    return Linear(size * rng.normal((inputs, outputs), seed, role))
 
 
 class GPT(nn.Module):
@@ -65,18 +67,36 @@ class GPT(nn.Module):
 
     in every layer, learned positions before and a last norm after. Weights start as Gaussians of standard deviation
     sigma_0, those that write into h divided by the square root of how many do. A layer has 12 width² + 13 width
-    parameters. A tuple of seeds gives an ensemble of networks: each weight has one leading axis S.
+    parameters.
+
+    Parameters
+    ----------
+    width
+        Coordinates of a token, a multiple of ``heads``.
+    layers
+        How many blocks of attention and two-layer network.
+    heads
+        Of attention, of width / heads coordinates each.
+    positions
+        Tokens of the longest sequence.
+    sigma_0
+        Standard deviation of the initial weights.
+    seed
+        A tuple of seeds gives an ensemble of networks: each weight has one leading axis S.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain, or ``width`` is no multiple of ``heads``.
 
     Source: Radford et al. (2019).
     """
 
-    def __init__(self, width: int, layers: int, heads: int, positions: int, sigma_0: float = 0.02,
-                 seed: int | tuple[int, ...] = 0):
+    @checked_arguments
+    def __init__(self, width: Count, layers: Count, heads: Count, positions: Count, sigma_0: NonNegative = 0.02,
+                 seed: Seeds = 0):
         super().__init__()
-        for name, value in (("layers", layers), ("heads", heads), ("positions", positions)):
-            if value < 1:
-                raise ValueError(f"{name} must be at least 1; got {value}")
-        if width < 1 or width % heads:
+        if width % heads:
             raise ValueError(f"width must be a multiple of heads = {heads}; got {width}")
         self.position = nn.Parameter(sigma_0 * rng.normal((positions, width), seed, "positions"))
         out_size = sigma_0 / (2 * layers) ** 0.5
@@ -88,33 +108,54 @@ class GPT(nn.Module):
         if x.shape[-2] > self.position.shape[-2]:
             raise ValueError(f"a sequence must have at most {self.position.shape[-2]} tokens, the positions that the "
                              f"network knows; got {x.shape[-2]}")
-        x = x + self.position[..., None, : x.shape[-2], :]
+        x = x + self.position[..., None, : x.shape[-2], :]  # (*S, b, L, width)
         for block in self.blocks:
-            x = block(x)
-        return self.norm(x)
+            x = block(x)  # (*S, b, L, width)
+        return self.norm(x)  # (*S, b, L, width)
 
 
 class PromptTransformer(nn.Module):
     r"""A `GPT` that continues :math:`x_1, y_1, \dots, x_n, y_n, x_q` with its prediction of :math:`y_q`.
 
-    Tokens live in d + 1 coordinates: an input is (x, 0), a label (0, y). A linear map reads them in, another reads the
-    prediction out at the tokens of the inputs; there the network has seen every pair before, and no label of its own.
+    Tokens live in d + 1 coordinates: an input is (x, 0), a label (0, y). A linear map embeds them, another reads the
+    prediction out at the tokens of the inputs; there the network knows every pair before, and no label of its own.
 
-    n: examples of the longest prompt. With an ensemble (a tuple of seeds) the first axis of the prompts is that of the
-    networks, of length 1 if all read the same prompts.
+    Parameters
+    ----------
+    d
+        Coordinates of an input.
+    n
+        Examples of the longest prompt.
+    width, layers, heads, sigma_0
+        Of the `GPT`.
+    seed
+        With a tuple of seeds, an ensemble, the first axis of the prompts is that of the networks, of length 1 if all
+        read the same prompts.
+    dtype
+        Of the parameters.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain, or ``width`` is no multiple of ``heads``.
 
     Source: Garg et al. (2022), Section 2; there a label takes the first coordinate of an input.
+
+    Examples
+    --------
+    >>> network = PromptTransformer(d=3, n=4, width=8, layers=1)
+    >>> network.predictions(torch.zeros(2, 5, 3), torch.zeros(2, 5)).shape  # 2 prompts, every prefix of each
+    torch.Size([2, 5])
     """
 
-    def __init__(self, d: int, n: int, width: int = 64, layers: int = 3, heads: int = 2, sigma_0: float = 0.02,
-                 seed: int | tuple[int, ...] = 0, dtype: torch.dtype = torch.float32):
+    @checked_arguments
+    def __init__(self, d: Count, n: Count, width: Count = 64, layers: Count = 3, heads: Count = 2,
+                 sigma_0: NonNegative = 0.02, seed: Seeds = 0, dtype: torch.dtype = torch.float32):
         super().__init__()
-        if d < 1 or n < 1:
-            raise ValueError(f"d and n must be at least 1: dimension and examples of a prompt; got d={d}, n={n}")
         self.d = d
-        self.read_in = Linear(d + 1, width, (d + 1) ** -0.5, seed, "read-in")
+        self.embedding = linear(d + 1, width, (d + 1) ** -0.5, seed, "read-in")
         self.gpt = GPT(width, layers, heads, 2 * n + 1, sigma_0, seed)
-        self.read_out = Linear(width, 1, width**-0.5, seed, "read-out")
+        self.read_out = linear(width, 1, width**-0.5, seed, "read-out")
         self.to(dtype)
 
     def predictions(self, x: Float[Tensor, "*B N d"], y: Float[Tensor, "*B N"]) -> Float[Tensor, "*E N"]:
@@ -122,17 +163,19 @@ class PromptTransformer(nn.Module):
         if x.shape[-1] != self.d:
             raise ValueError(f"inputs must have d = {self.d} coordinates; got shape {tuple(x.shape)}")
         pairs = torch.stack([functional.pad(x, (0, 1)), functional.pad(y[..., None], (self.d, 0))], -2)
-        tokens = pairs.flatten(-3, -2)[..., :-1, :]  # the last label is seen by nobody
+        # (..., N, 2, d + 1)
+        tokens = pairs.flatten(-3, -2)[..., :-1, :]  # (..., 2N - 1, d + 1): nobody looks at the last label
         lead, axes = tokens.shape[:-2], self.gpt.position.ndim - 2
-        out = self.read_out(self.gpt(self.read_in(tokens.reshape(*lead[:axes], -1, *tokens.shape[-2:]))))
-        return out[..., ::2, 0].reshape(*out.shape[:axes], *lead[axes:], -1)
+        h = self.embedding(tokens.reshape(*lead[:axes], -1, *tokens.shape[-2:]))  # (*S, b, 2N - 1, width)
+        out = self.read_out(self.gpt(h))[..., ::2, 0]  # (*S, b, N): at the tokens of the inputs
+        return out.reshape(*out.shape[:axes], *lead[axes:], -1)  # (..., N)
 
     def forward(self, context: Context, query: Float[Tensor, "*B q d"]) -> Float[Tensor, "*E q"]:
         """Predictions at the queries; each reads the context and itself, not the other queries."""
         copies = (*query.shape[:-1], *context.x.shape[-2:])
-        x = torch.cat([context.x[..., None, :, :].expand(copies), query[..., None, :]], -2)
-        y = functional.pad(context.y[..., None, :].expand(copies[:-1]), (0, 1))
-        return self.predictions(x, y)[..., -1]
+        x = torch.cat([context.x[..., None, :, :].expand(copies), query[..., None, :]], -2)  # (..., q, n + 1, d)
+        y = functional.pad(context.y[..., None, :].expand(copies[:-1]), (0, 1))  # (..., q, n + 1)
+        return self.predictions(x, y)[..., -1]  # (..., q)
 
 
 def tiny(d: int, n: int, **how) -> PromptTransformer:

@@ -1,15 +1,15 @@
 """The two-layer network of the lazy and mean-field theories: N neurons, one output, one number that scales it."""
 
 from collections.abc import Callable
+from typing import Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from flbook import rng
+from flbook.domains import Count, Positive, Seeds, checked_arguments
 from flbook.models.activations import tanh
-
-STARTS = ("paired", "centred", "plain")
 
 
 class TwoLayer(nn.Module):
@@ -20,37 +20,54 @@ class TwoLayer(nn.Module):
     The parameter ``w`` has shape ``(*E, N, d)``, the neurons of +1 first; it starts Gaussian with variance 1/d.
     The scale c decides the regime: :math:`c = N^{-1/2}` is lazy as N grows, :math:`c = 1/N` is mean field.
 
+    Parameters
+    ----------
+    d, width
+        Dimension of the inputs; neurons N, an even number.
+    scale
+        c, a number, or a tensor that broadcasts with the seeds to the ensemble.
+    start
+        "paired": neurons i and i + N/2 start equal with opposite signs, so the output starts at 0 up to rounding (a
+        processor may sum what equal neurons answer in different orders, so its sign means nothing); "centred": all
+        neurons are independent and the output at the start is subtracted; "plain": it is not.
+    activation
+        :math:`\sigma`.
+    seed
+        One seed is one network; a tuple of seeds is an ensemble axis, the last one.
+    dtype
+        Of the parameters.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain, or width is odd.
+
     Source: Chizat, Oyallon and Bach (2019), Section 1.1.
+
+    Examples
+    --------
+    >>> net = TwoLayer(d=3, width=8, scale=torch.tensor([[1.0], [0.5]]), seed=(0, 1, 2))
+    >>> net(torch.zeros(5, 3, dtype=torch.float64)).shape, net.step(1.0)[:, 0].tolist()
+    (torch.Size([2, 3, 5]), [0.125, 0.5])
     """
 
     sample_axes = 1
 
+    @checked_arguments
     def __init__(
         self,
-        d: int,
-        width: int,
-        scale: float | Tensor = 1.0,
-        start: str = "paired",
+        d: Count,
+        width: Count,
+        scale: Positive | Tensor = 1.0,
+        start: Literal["paired", "centred", "plain"] = "paired",
         activation: Callable[[Tensor], Tensor] = tanh,
-        seed: int | tuple[int, ...] = 0,
+        seed: Seeds = 0,
         dtype: torch.dtype = torch.float64,
     ):
-        r"""Draw the neurons.
-
-        scale: c, a number, or a tensor that broadcasts with the seeds to the ensemble.
-        start: "paired": neurons i and i + N/2 start equal with opposite signs, so the output starts at 0 up to rounding
-            (a processor may sum what equal neurons see in different orders, so its sign means nothing);
-            "centred": all neurons are independent and the output at the start is subtracted; "plain": it is not.
-        seed: one seed is one network; a tuple of seeds is an ensemble axis, the last one.
-        """
         super().__init__()
-        if d < 1 or width < 2 or width % 2:
-            raise ValueError(f"d must be at least 1 and width an even number of neurons; got d={d}, width={width}")
-        if start not in STARTS:
-            raise ValueError(f"start must be one of {', '.join(STARTS)}; got {start!r}")
+        if width % 2:
+            raise ValueError(f"width must be an even number of neurons, half of them of either sign; got {width}")
         scale = torch.as_tensor(scale, dtype=dtype)
-        if not bool((scale > 0).all()):
-            raise ValueError(f"scale must be positive; got {scale.min().item():g}")
         w = initial_neurons(d, width, start == "paired", seed).to(dtype)
         members = torch.broadcast_shapes(scale.shape, w.shape[:-2])
         self.activation, self.start = activation, start

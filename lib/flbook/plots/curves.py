@@ -42,12 +42,37 @@ def learning_curves(
 ) -> Figure:
     """Variables of a Dataset against `x`: the mean over the seeds, and the band between two quantiles of the seeds.
 
-    Args:
-        ds: variables with the dimensions `x` and perhaps `over`.
-        names: variables to draw, or a dict of their short labels, which stand at the ends of the lines.
-        log: which axes are logarithmic: "", "x", "y" or "xy". A step 0 cannot stand on a logarithmic axis.
-        band: the two quantiles over the seeds; the default holds eight seeds of ten.
-        theory: dashed lines, label -> function of x. levels: dotted lines, label -> height (chance, Bayes).
+    Parameters
+    ----------
+    ds
+        Variables with the dimensions `x` and perhaps `over`.
+    names
+        Variables to draw, or a dict of their short labels, which stand at the ends of the lines.
+    log
+        Which axes are logarithmic: "", "x", "y" or "xy". A step 0 cannot stand on a logarithmic axis.
+    band
+        The two quantiles over the seeds; the default holds eight seeds of ten.
+    theory
+        Dashed lines, label -> function of x.
+    levels
+        Dotted lines, label -> height (chance, Bayes).
+    x
+        Name of the horizontal axis.
+    over
+        The dimension of the seeds.
+    title
+        Of the panel.
+    ylabel
+        Of the vertical axis; that of the data by default.
+    ax
+        Axes to draw in; None: a new figure.
+
+    Examples
+    --------
+    >>> run = xr.Dataset({"loss": ("step", [1.0, 0.5, 0.2])}, {"step": [1, 2, 4]})
+    >>> figure = learning_curves(run, ["loss"])
+    >>> figure.axes[0].get_xlabel(), plt.close(figure)
+    ('step', None)
     """
     ax = canvas(ax)
     labels = dict(names) if isinstance(names, Mapping) else {name: _name(ds[name]) for name in names}
@@ -87,10 +112,31 @@ def coefficient_race(
 ) -> Figure:
     """Signal learning against noise memorisation while training, in one regime or in two above each other.
 
-    Args:
-        ds: one Dataset, or a dict title -> Dataset with one entry a panel.
-        signal, noise: the two variables.
-        panel: a dimension of `ds` with one or two values, one panel each; `titles` then names them.
+    Parameters
+    ----------
+    ds
+        One Dataset, or a dict title -> Dataset with one entry a panel.
+    signal, noise
+        The two variables.
+    panel
+        A dimension of `ds` with one or two values, one panel each; `titles` then names them.
+    titles
+        Of the panels.
+    x
+        Name of the horizontal axis.
+    over
+        The dimension of the seeds.
+    log
+        Which axes are logarithmic: "", "x", "y" or "xy".
+    band
+        The two quantiles over the seeds between which the band lies.
+
+    Examples
+    --------
+    >>> run = xr.Dataset({"gamma": ("step", [0.1, 1.0]), "rho": ("step", [0.2, 0.3])}, {"step": [1, 10]})
+    >>> figure = coefficient_race({"strong signal": run})
+    >>> len(figure.axes), plt.close(figure)
+    (1, None)
     """
     runs = _panels(ds, panel, titles)
     fig, axes = panels(len(runs), sharex=True, sharey=True)

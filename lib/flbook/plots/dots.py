@@ -28,14 +28,41 @@ def dots(
 ) -> Figure:
     """Means over the seeds as dots, bars of one standard deviation, and a dashed closed form for each group.
 
-    Args:
-        da: dimensions `x`, `groups` and perhaps `over`.
-        names: value of `groups` -> its words in the legend and its colour, in the order of drawing.
-        theory: value of `groups` -> function of x.
-        log: which axes are logarithmic.
-        hollow: groups drawn as large open markers, so that others may lie inside.
-        lowest: groups whose mean over x is not above it are left out, such as zeros on a logarithmic axis.
-        legend: where it stands; None for no legend. size: inches of a new figure.
+    Parameters
+    ----------
+    da
+        Dimensions `x`, `groups` and perhaps `over`.
+    names
+        Value of `groups` -> its words in the legend and its colour, in the order of drawing.
+    theory
+        Value of `groups` -> function of x.
+    log
+        Which axes are logarithmic.
+    hollow
+        Groups drawn as large open markers, so that others may lie inside.
+    lowest
+        Groups whose mean over x is not above it are left out, such as zeros on a logarithmic axis.
+    legend
+        Where it stands; None for no legend.
+    size
+        Inches of a new figure.
+    x
+        Name of the horizontal axis.
+    groups
+        Name of the dimension of the predictors.
+    over
+        The dimension of the seeds.
+    title
+        Of the panel.
+    ax
+        Axes to draw in; None: a new figure.
+
+    Examples
+    --------
+    >>> risk = xr.DataArray([[1.0, 0.5]], {"model": ["ridge"], "n": [10, 20]}, ("model", "n"), "risk")
+    >>> figure = dots(risk, "n", "model", {"ridge": ("ridge regression", "black")}, theory={"ridge": lambda n: 10 / n})
+    >>> figure.axes[0].get_ylabel(), plt.close(figure)
+    ('risk', None)
     """
     ax = plt.subplots(figsize=size)[1] if size else canvas(ax)
     ax.set(xscale="log" if "x" in log else "linear", yscale="log" if "y" in log else "linear")

@@ -36,10 +36,23 @@ def exponents(
 ) -> Figure:
     """Dots for each law, a dashed line of the predicted slope through the last of them, and the fitted slope beside it.
 
-    Args:
-        laws: label -> (data over `x` and perhaps `over`, whose 10 % to 90 % quantiles are bars; its fit, as
-            ``fits.exponent`` returns it, perhaps of a part of the data).
-        theory: label -> predicted slope.
+    Parameters
+    ----------
+    laws
+        Label -> (data over `x` and perhaps `over`, whose 10 % to 90 % quantiles are bars; its fit, as ``fits.exponent``
+        returns it, perhaps of a part of the data).
+    theory
+        Label -> predicted slope.
+    x
+        Name of the horizontal axis.
+    over
+        The dimension of the seeds.
+    title
+        Of the panel.
+    ylabel
+        Of the vertical axis; that of the data by default.
+    ax
+        Axes to draw in; None: a new figure.
     """
     ax = canvas(ax)
     ax.set(xscale="log", yscale="log", title=title)

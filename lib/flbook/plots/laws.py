@@ -40,13 +40,34 @@ def collapse(
 ) -> Figure:
     """All curves of the `groups` against the one variable that should govern them: do they fall on one?
 
-    Args:
-        da: dimensions `groups`, one more, and perhaps `over`.
-        x: a coordinate of `da`, over one of its dimensions or over both.
-        groups: a dimension; up to six of its values get a marker each and bars from the 10 % to the 90 % quantile of
-            the seeds; more are told apart by colour alone, along a colour bar.
-        theory: closed form in x: a function, or a dict label -> function; dashed.
-        levels: dotted lines, label -> height.
+    Parameters
+    ----------
+    da
+        Dimensions `groups`, one more, and perhaps `over`.
+    x
+        A coordinate of `da`, over one of its dimensions or over both.
+    groups
+        A dimension; up to six of its values get a marker each and bars from the 10 % to the 90 % quantile of the seeds;
+        more are told apart by colour alone, along a colour bar.
+    theory
+        Closed form in x: a function, or a dict label -> function; dashed.
+    levels
+        Dotted lines, label -> height.
+    over
+        The dimension of the seeds.
+    log
+        Which axes are logarithmic: "", "x", "y" or "xy".
+    title
+        Of the panel.
+    ax
+        Axes to draw in; None: a new figure.
+
+    Examples
+    --------
+    >>> risk = xr.DataArray([[1.0, 0.5, 0.3]] * 2, {"d": [10, 20], "ratio": [1, 2, 3]}, ("d", "ratio"), "risk")
+    >>> figure = collapse(risk, "ratio", groups="d", theory=lambda ratio: 1 / ratio)
+    >>> figure.axes[0].get_ylabel(), plt.close(figure)
+    ('risk', None)
     """
     ax = canvas(ax)
     inner = [dim for dim in da.dims if dim not in (over, groups)]
@@ -104,11 +125,28 @@ def scaling(
 ) -> Figure:
     """A power law on two logarithmic axes: dots, the fitted line, and its slope with the interval beside it.
 
-    Args:
-        da: dimension `x` and perhaps `over`, whose 10 % to 90 % quantiles are drawn as bars.
-        fit: what ``fits.exponent`` or ``fits.boundary`` returned.
-        guides: slopes to compare with, label -> exponent: dashed lines through the middle of the dots.
-        name: stands before the slope, when several laws share the axes.
+    Parameters
+    ----------
+    da
+        Dimension `x` and perhaps `over`, whose 10 % to 90 % quantiles are drawn as bars.
+    fit
+        What ``fits.exponent`` or ``fits.boundary`` returned.
+    guides
+        Slopes to compare with, label -> exponent: dashed lines through the middle of the dots.
+    name
+        Stands before the slope, when several laws share the axes.
+    x
+        Name of the horizontal axis.
+    over
+        The dimension of the seeds.
+    colour
+        Of dots and line.
+    marker
+        Of the dots.
+    title
+        Of the panel.
+    ax
+        Axes to draw in; None: a new figure.
     """
     ax = canvas(ax)
     mean = averaged(da, over, x)

@@ -30,13 +30,38 @@ def phase_diagram(
 ) -> Figure:
     """The mean of `da` over the seeds as colours over (x, y).
 
-    Args:
-        da: dimensions `x`, `y` and perhaps `over`.
-        boundary: a prediction ``y = f(x)`` (a function: dashed line), a measured curve (a DataArray along `x` or along
-            `y`, as ``fits.crossing`` returns it: dots), or a dict of names and such curves.
-        contours: levels of `da` to draw as thin white lines with their value.
-        marks: cells the text talks about, ``(x, y)`` each: lettered A, B, C, or by the keys of a dict.
-        limits: lowest and highest value of the colour bar.
+    Parameters
+    ----------
+    da
+        Dimensions `x`, `y` and perhaps `over`.
+    boundary
+        A prediction ``y = f(x)`` (a function: dashed line), a measured curve (a DataArray along `x` or along `y`, as
+        ``fits.crossing`` returns it: dots), or a dict of names and such curves.
+    contours
+        Levels of `da` to draw as thin white lines with their value.
+    marks
+        Cells the text talks about, ``(x, y)`` each: lettered A, B, C, or by the keys of a dict.
+    limits
+        Lowest and highest value of the colour bar.
+    x
+        Name of the horizontal axis.
+    y
+        Name of the vertical axis.
+    title
+        Of the panel.
+    cmap
+        Name of a colour map.
+    over
+        The dimension of the seeds.
+    ax
+        Axes to draw in; None: a new figure.
+
+    Examples
+    --------
+    >>> error = xr.DataArray([[0.5, 0.5], [0.0, 0.5]], {"snr": [1, 2], "n": [10, 20]}, ("snr", "n"), "error")
+    >>> figure = phase_diagram(error, "n", "snr", boundary=lambda n: 20 / n, marks={"A": (20, 2)})
+    >>> figure.axes[0].get_ylabel(), plt.close(figure)
+    ('snr', None)
     """
     ax = canvas(ax)
     mean = averaged(da, over, y, x)

@@ -28,12 +28,37 @@ def series(
 ) -> Figure:
     """Measured series as dots: medians over the seeds, with bars from their 10 % to their 90 % quantile.
 
-    Args:
-        measured: label -> DataArray over `x` and perhaps `over`; the axis labels come from the first.
-        paint: label -> colour; what is not named gets one of its own.
-        lines: closed forms, label -> (positions, heights), black and dashed.
-        levels: horizontal lines, label -> height, black and dotted.
-        joined: connect the dots by thin lines.
+    Parameters
+    ----------
+    measured
+        Label -> DataArray over `x` and perhaps `over`; the axis labels come from the first.
+    paint
+        Label -> colour; what is not named gets one of its own.
+    lines
+        Closed forms, label -> (positions, heights), black and dashed.
+    levels
+        Horizontal lines, label -> height, black and dotted.
+    joined
+        Connect the dots by thin lines.
+    x
+        Name of the horizontal axis.
+    over
+        The dimension of the seeds.
+    log
+        Which axes are logarithmic: "", "x", "y" or "xy".
+    ylim
+        Ends of the vertical axis.
+    title
+        Of the panel.
+    ax
+        Axes to draw in; None: a new figure.
+
+    Examples
+    --------
+    >>> risk = xr.DataArray([1.0, 0.5], {"n": [10, 20]}, ("n",), "risk")
+    >>> figure = series({"ridge": risk}, "n", levels={"chance": 1.0})
+    >>> figure.axes[0].get_ylabel(), plt.close(figure)
+    ('risk', None)
     """
     ax = canvas(ax)
     paint = {**colours(list(measured)), **(paint or {})}

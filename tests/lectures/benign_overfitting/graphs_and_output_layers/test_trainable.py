@@ -37,7 +37,7 @@ def test_an_ensemble_is_a_loop():
 
 def test_bad_input_is_one_sentence():
     for v_0 in (0.0, -1.0, math.inf):
-        with pytest.raises(ValueError, match="v_0 must be positive and finite, the size of the output weights at"):
+        with pytest.raises(ValueError, match="v_0 must be a number above 0; got"):
             TrainableCNN(5, v_0=v_0)
     with pytest.raises(ValueError, match="patches of shape"):
         TrainableCNN(5, 2, 0.1)(torch.zeros(3, 2, 4))

@@ -51,9 +51,9 @@ def test_it_trains():
 
 
 @pytest.mark.parametrize(("call", "sentence"), [
-    (lambda: VGG(plan="12"), "plan must be one of 'small', '11', '13', '16'; got '12'"),
+    (lambda: VGG(plan="12"), "plan must be among small, 11, 13, 16; got '12'"),
     (lambda: VGG((3, 16, 16)), "at least 32 rows and columns, since each of 5 blocks halves them"),
-    (lambda: VGG(classes=0), "classes must be at least 1"),
+    (lambda: VGG(classes=0), "classes must be a whole number of at least 1; got 0"),
     (lambda: VGG((1, 8, 8), "small")(torch.zeros(2, 3, 8, 8)), "pictures of .* do not fit a network made for"),
 ])
 def test_bad_input_gets_a_sentence(call, sentence):

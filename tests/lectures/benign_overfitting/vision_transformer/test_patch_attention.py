@@ -48,7 +48,7 @@ def test_a_noise_token_cannot_find_a_signal_of_either_sign():
 
 
 def test_bad_input_gets_one_sentence():
-    with pytest.raises(ValueError, match="d and h must be at least 1"):
+    with pytest.raises(ValueError, match="h must be a whole number of at least 1; got 0"):
         VisionTransformer(20, 0)
     with pytest.raises(ValueError, match="do not fit values"):
         VisionTransformer(20)(torch.zeros(2, 3, 7))

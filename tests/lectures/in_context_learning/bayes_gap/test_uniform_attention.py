@@ -45,7 +45,7 @@ def test_frozen_features():
 
 
 def test_bad_input_is_one_sentence():
-    with pytest.raises(ValueError, match="d, features and width must be at least 1"):
+    with pytest.raises(ValueError, match="features must be a whole number of at least 1; got 0"):
         UniformAttention(features=0)
     with pytest.raises(ValueError, match="context must hold at least one example"):
         UniformAttention()(Context(torch.zeros(1, 0, 1), torch.zeros(1, 0)), torch.zeros(1, 1, 1))

@@ -39,5 +39,5 @@ def test_one_step_finds_the_subspace():
 
 
 def test_a_subspace_that_does_not_fit_gets_a_sentence():
-    with pytest.raises(ValueError, match="r must be at least 1 and at most d = 6; got 7"):
+    with pytest.raises(ValueError, match="r must be at most d = 6; got 7"):
         TINY.thinned(r=7)

@@ -1,12 +1,12 @@
 """The two-layer convolutional network with a trainable output layer."""
 
-import math
 from collections.abc import Callable
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from flbook.domains import Count, NonNegative, Positive, Seeds, checked_arguments
 from flbook.models.activations import relu
 from flbook.models.cnn import TwoLayerCNN
 
@@ -19,24 +19,34 @@ class TrainableCNN(TwoLayerCNN):
     with :math:`s = 1/m` unless `scale` says otherwise. Parameters: ``w`` of shape ``(*E, 2, m, d)``, the filters of
     +1 first, and ``v`` of shape ``(*E, 2, m)``. At v_0 = 1 it starts as `TwoLayerCNN` does.
 
+    Parameters
+    ----------
+    v_0
+        Size of the output weights at the start.
+    d, m, sigma_0, activation, scale, seed, dtype
+        As of `TwoLayerCNN`.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain.
+
     Source: Shang et al. (2024).
     """
 
+    @checked_arguments
     def __init__(
         self,
-        d: int,
-        m: int = 10,
-        sigma_0: float | None = None,
-        v_0: float = 1.0,
+        d: Count,
+        m: Count = 10,
+        sigma_0: NonNegative | None = None,
+        v_0: Positive = 1.0,
         activation: Callable[[Tensor], Tensor] = relu,
-        scale: float | None = None,
-        seed: int | tuple[int, ...] = 0,
+        scale: Positive | None = None,
+        seed: Seeds = 0,
         dtype: torch.dtype = torch.float32,
     ):
-        r"""Draw the filters; the output weights start at :math:`\pm v_0`, without randomness."""
         super().__init__(d, m, sigma_0, activation, scale, seed=seed, dtype=dtype)
-        if not (math.isfinite(v_0) and v_0 > 0):
-            raise ValueError(f"v_0 must be positive and finite, the size of the output weights at the start; got {v_0}")
         signs = torch.tensor([1.0, -1.0], dtype=dtype)[:, None].expand(self.w.shape[:-1])
         self.v = nn.Parameter(v_0 * signs)
 

@@ -2,12 +2,14 @@
 
 import math
 from collections.abc import Callable
+from typing import Literal
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from flbook import rng
+from flbook.domains import Count, Seeds, checked_arguments
 from flbook.models.activations import relu
 from flbook.models.convnet import convolve, pooled
 
@@ -27,37 +29,48 @@ class VGG(nn.Module):
     ``b0``, ... of shape ``(*E, m)``, the read-out ``a`` of shape ``(*E, classes, features)``, its bias ``b``. For
     pictures of 32 x 32 pixels the read-out is one layer, not the three that ImageNet's 224 x 224 pixels call for.
 
+    Parameters
+    ----------
+    image
+        Channels, rows and columns of a picture; every block halves rows and columns.
+    plan
+        "small", "11", "13" or "16".
+    classes
+        Outputs; 1 gives one margin a sample instead of logits.
+    activation
+        :math:`\sigma`.
+    seed
+        One seed is one network; a tuple of seeds is an ensemble with one leading axis.
+    dtype
+        Of the parameters.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain, or pictures are too small for the blocks.
+
     Source: Simonyan and Zisserman (2015), Table 1, columns A (11 layers), B (13) and D (16).
     """
 
     sample_axes = 3  # channels, rows, columns: what `flbook.training.fit.Training` counts off to find the samples
 
+    @checked_arguments
     def __init__(
         self,
-        image: tuple[int, int, int] = (3, 32, 32),
-        plan: str = "11",
-        classes: int = 1,
+        image: tuple[Count, Count, Count] = (3, 32, 32),
+        plan: Literal["small", "11", "13", "16"] = "11",
+        classes: Count = 1,
         activation: Callable[[Tensor], Tensor] = relu,
-        seed: int | tuple[int, ...] = 0,
+        seed: Seeds = 0,
         dtype: torch.dtype = torch.float32,
     ):
-        """Draw the weights: Gaussian of variance 2 / fan-in (read-out: 1 / fan-in), biases zero.
-
-        image: channels, rows and columns of a picture; every block halves rows and columns.
-        plan: "small", "11", "13" or "16".
-        classes: outputs; 1 gives one margin a sample instead of logits.
-        seed: one seed is one network; a tuple of seeds is an ensemble with one leading axis.
-        """
+        """Draw the weights: Gaussian of variance 2 / fan-in (read-out: 1 / fan-in), biases zero."""
         super().__init__()
-        if plan not in PLANS:
-            raise ValueError(f"plan must be one of {', '.join(map(repr, PLANS))}; got {plan!r}")
         self.image, self.plan, self.activation = image, PLANS[plan], activation
         shrink = 2 ** len(self.plan)
-        if len(image) != 3 or min(image[1:]) < shrink:
+        if min(image[1:]) < shrink:
             raise ValueError(f"image must be (channels, rows, columns) with at least {shrink} rows and columns, since "
                              f"each of {len(self.plan)} blocks halves them; got {image}")
-        if classes < 1:
-            raise ValueError(f"classes must be at least 1, the number of outputs; got {classes}")
         filters = [m for block in self.plan for m in block]
         for layer, (c, m) in enumerate(zip([image[0], *filters], filters, strict=False)):
             w = rng.normal((m, c, 3, 3), seed, f"VGG {layer}") * math.sqrt(2 / (9 * c))

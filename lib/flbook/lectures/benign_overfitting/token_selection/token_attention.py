@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from flbook.domains import Seeds, checked_arguments
 from flbook.models.cnn import initial_weights
 
 
@@ -12,21 +13,37 @@ class TokenAttention(nn.Module):
 
     .. math:: f(X) = \nu^\top X^\top\,\mathrm{softmax}(X W^\top \mathbf q)
 
-    The query starts at 0: attention is uniform. Parameters: ``query`` of shape ``(*E, d)`` and, with
-    ``train_keys=True``, ``w`` of shape ``(*E, d, d)``, started uniform in :math:`\pm 1/\sqrt d` (PyTorch's default for
-    a linear layer). Otherwise W is the identity.
+    The query starts at 0: attention is uniform. What is trained: ``query`` of shape ``(*E, d)`` and, with
+    ``train_keys=True``, ``w`` of shape ``(*E, d, d)``.
+
+    Parameters
+    ----------
+    head
+        :math:`\nu`, that of the data, ``data.head``.
+    train_keys
+        Is W trained too? It then starts uniform in :math:`\pm 1/\sqrt d` (PyTorch's default for a linear layer);
+        otherwise it is the identity.
+    seed
+        One seed is one network; a tuple of seeds is an ensemble with one leading axis.
+    dtype
+        Of the parameters.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain.
 
     Source: Sakamoto and Sato (2025), Section 3.
     """
 
+    @checked_arguments
     def __init__(
         self,
         head: Float[Tensor, " d"],
         train_keys: bool = False,
-        seed: int | tuple[int, ...] = 0,
+        seed: Seeds = 0,
         dtype: torch.dtype = torch.float32,
     ):
-        """The head is that of the data, ``data.head``; a tuple of seeds is an ensemble with one leading axis."""
         super().__init__()
         d = head.shape[-1]
         members = (len(seed),) if isinstance(seed, tuple | list | range) else ()

@@ -5,36 +5,48 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from flbook import rng
-from flbook.models.cnn import check_start
+from flbook.domains import Count, NonNegative, Seeds, checked_arguments
 
 
 class VisionTransformer(nn.Module):
-    r"""Every token asks, every token answers, and one value vector reads the answers.
+    r"""Every token has a query and a key, and one value vector reads what attention gathers.
 
     .. math:: f(X) = \frac1L \sum_{\ell=1}^L \mathrm{softmax}(x_\ell^\top W_Q W_K^\top X^\top)\, X v,
               \qquad v = W_V w_o
 
     With :math:`w_o` fixed and of length 1, gradient descent on :math:`W_V` moves v exactly as gradient descent on v
-    does, so v is the parameter. Parameters: ``q`` and ``k`` of shape ``(*E, d, h)``, ``v`` of shape ``(*E, d)``.
+    does, so v is trained instead, with ``q`` and ``k`` of shape ``(*E, d, h)``, ``v`` of shape ``(*E, d)``.
+
+    Parameters
+    ----------
+    d, h
+        Dimension of a token; width of queries and keys.
+    sigma_0, sigma_v
+        Standard deviations of the initial weights, all Gaussian: of queries and keys, and of v.
+    seed
+        One seed is one network; a tuple of seeds is an ensemble with one leading axis.
+    dtype
+        Of the parameters.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain.
 
     Source: Jiang et al. (2024), Section 3.
     """
 
+    @checked_arguments
     def __init__(
         self,
-        d: int,
-        h: int = 8,
-        sigma_0: float = 0.01,
-        sigma_v: float = 0.001,
-        seed: int | tuple[int, ...] = 0,
+        d: Count,
+        h: Count = 8,
+        sigma_0: NonNegative = 0.01,
+        sigma_v: NonNegative = 0.001,
+        seed: Seeds = 0,
         dtype: torch.dtype = torch.float32,
     ):
-        """h: width of queries and keys. sigma_0, sigma_v: standard deviations of the initial weights, all Gaussian."""
         super().__init__()
-        if d < 1 or h < 1:
-            raise ValueError(f"d and h must be at least 1: dimension of a token and width of a head; got d={d}, h={h}")
-        check_start(sigma_0)
-        check_start(sigma_v)
         start = initial_columns(d, h, sigma_0, sigma_v, seed).to(dtype)
         self.q, self.k = nn.Parameter(start[..., :h]), nn.Parameter(start[..., h : 2 * h])
         self.v = nn.Parameter(start[..., -1])

@@ -1,5 +1,6 @@
 """One attention layer over word-label pairs, and a two-layer head that reads the attended label."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -7,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from flbook import rng
+from flbook.domains import Count, NonNegative, Seeds, checked_arguments
 from flbook.shapes import Context, signs
 
 
@@ -16,26 +18,45 @@ class ConceptAttention(nn.Module):
     .. math:: f(H) = r^\top \mathrm{ReLU}\Big(W_O \sum_\ell p_\ell\,y_\ell\Big), \qquad
               p = \mathrm{softmax}_\ell\big(x_\ell^\top W_K^\top W_Q\,x_q\big), \qquad r_i = \pm\tfrac1m
 
-    Parameters: ``q`` and ``k`` of shape ``(*E, d, d)``, started at ``start`` times the identity plus entries
-    :math:`N(0, \mathrm{spread}^2/d)`; ``o`` of shape ``(*E, m, d)``, entries :math:`N(0, \mathrm{head}^2)`. With
-    ``mirrored=True`` the second half of the neurons reads labels reflected in the directions d_k of the first half, so
-    that the output changes its sign with the labels' contrast, exactly.
+    What is trained: ``q`` and ``k`` of shape ``(*E, d, d)``, ``o`` of shape ``(*E, m, d)``.
+
+    Parameters
+    ----------
+    d, m
+        Coordinates of a word or label; neurons of the head, an even number.
+    start, spread
+        Queries and keys start at ``start`` times the identity plus entries :math:`N(0, \mathrm{spread}^2/d)`.
+    head
+        Standard deviation of the head's entries at the start.
+    mirrored
+        The number of concepts K, whose d_k are the axes K to 2K - 1: the second half of the neurons then reads labels
+        reflected in the directions d_k of the first half, so that the output changes its sign with the labels'
+        contrast, exactly. None leaves the head random.
+    seed
+        One seed is one network; a tuple of seeds is an ensemble with one leading axis.
+    dtype
+        Of the parameters.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain, or m is odd.
 
     Source: Bu et al. (2024), equation for f as on the tutorial's slide.
     """
 
+    @checked_arguments
     def __init__(
         self,
-        d: int,
-        m: int = 64,
+        d: Count,
+        m: Count = 64,
         start: float = 0.3,
-        spread: float = 0.0,
-        head: float = 0.1,
-        seed: int | tuple[int, ...] = 0,
-        mirrored: int | None = None,
+        spread: NonNegative = 0.0,
+        head: NonNegative = 0.1,
+        seed: Seeds = 0,
+        mirrored: Count | None = None,
         dtype: torch.dtype = torch.float32,
     ):
-        """`mirrored` is the number of concepts K, whose d_k are the axes K to 2K - 1; None leaves the head random."""
         super().__init__()
         check_head(m)
         keys, queries = (start * torch.eye(d, dtype=torch.float64) + spread / d**0.5 * rng.normal((d, d), seed, role)
@@ -87,7 +108,8 @@ class PromptAverages(nn.Module):
     Parameter: ``w`` of shape ``(*E, 3, d)``, started at 0.
     """
 
-    def __init__(self, d: int, members: tuple[int, ...] = (), dtype: torch.dtype = torch.float32):
+    @checked_arguments
+    def __init__(self, d: Count, members: Sequence[int] = (), dtype: torch.dtype = torch.float32):
         super().__init__()
         self.w = nn.Parameter(torch.zeros(*members, 3, d, dtype=dtype))
 

@@ -128,7 +128,7 @@ def stage_one(setting: Setting, d: int, r: int, seed: int, device="cpu") -> ReLU
     if setting.t_1:
         start = ReLULayer(start.w.to(device), start.b.to(device))
         stream = examples(data(setting, d, r, setting.n_1), prompts_of_stage_one(setting, d), seed, 0, device)
-        step = pretraining.first_pull(start, stream)
+        step = pretraining.first_gradient(start, stream)
     else:
         step = torch.from_numpy(theory.quadratic_step(start.w.numpy(), r))
     return start.pointed(step).biased(setting.spread, seed)
@@ -143,7 +143,7 @@ def progress(setting: Setting, batches: int = 16, device: str = "cpu") -> xr.Dat
         start = ReLULayer.draw(setting.m, d, seed, dtype=torch.float32)
         start = ReLULayer(start.w.to(where), start.b.to(where))
         prompts = data(setting, d, r, setting.n_1)
-        parts = [pretraining.first_pull(start, examples(prompts, size, seed, k * -(-size // BATCH), where))
+        parts = [pretraining.first_gradient(start, examples(prompts, size, seed, k * -(-size // BATCH), where))
                  for k in range(batches)]
         steps = torch.stack(parts).cumsum(0)
         columns.append([start.pointed(step).alignment(r).item() for step in steps])

@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import pad, silu
 
+from flbook.domains import Count, Positive, checked_arguments
 from flbook.models.mamba import SelectiveLayer, tokens
 from flbook.shapes import Context
 
@@ -21,7 +22,16 @@ class MambaBlock(nn.Module):
               \hat y = \sum_c v_c\,o_{q,c}\,\mathrm{silu}(W_z t_q + b_z)_c, \qquad
               \mathrm{silu}(z) = \frac{z}{1 + e^{-z}}
 
-    Without the short convolution. w_in, w_z: shape (p, d + 2). v, b_z: shape (p,). layer: over p channels.
+    Without the short convolution.
+
+    Parameters
+    ----------
+    w_in, w_z
+        Shape ``(p, d + 2)``.
+    layer
+        Over p channels.
+    v, b_z
+        Shape ``(p,)``.
 
     Source: Gu and Dao (2023), section 3.4.
     """
@@ -29,7 +39,9 @@ class MambaBlock(nn.Module):
     def __init__(self, w_in: Float[Tensor, "p k"], layer: SelectiveLayer, w_z: Float[Tensor, "p k"],
                  b_z: Float[Tensor, " p"], v: Float[Tensor, " p"]):
         super().__init__()
-        self.w_in, self.layer, self.w_z, self.b_z, self.v = w_in, layer, w_z, b_z, v
+        self.layer = layer
+        for name, value in {"w_in": w_in, "w_z": w_z, "b_z": b_z, "v": v}.items():
+            self.register_buffer(name, value)  # made by hand, not trained
 
     def channels(self, t: Float[Tensor, "*E l k"]) -> Float[Tensor, "*E l p"]:
         """What the selective layer reads."""
@@ -45,13 +57,23 @@ class MambaBlock(nn.Module):
         return torch.einsum("p,...qp,...qp->...q", self.v, out, gate)
 
 
+@checked_arguments
 def average_of_gates(gamma: Float[Tensor, "d d"], slopes: Sequence[float], biases: Sequence[float],
-                     mixture: Sequence[float], n: int) -> MambaBlock:
+                     mixture: Sequence[float], n: Count) -> MambaBlock:
     r"""The block that predicts :math:`x_q^\top\Gamma\sum_l\omega_l T(y_l)x_l` with
     :math:`T(y) = \sum_j v_j\,\mathrm{silu}(w_j y + b_j)`.
 
-    One channel for each gate; the inputs pass the first nonlinearity unharmed because
-    :math:`\mathrm{silu}(z) - \mathrm{silu}(-z) = z`. The decay is :math:`2^{-1/n}`.
+    The inputs pass the first nonlinearity unharmed because :math:`\mathrm{silu}(z) - \mathrm{silu}(-z) = z`. The decay
+    is :math:`2^{-1/n}`.
+
+    Parameters
+    ----------
+    gamma
+        :math:`\Gamma`.
+    slopes, biases, mixture
+        w, b and v: a number for each gate, which takes one channel.
+    n
+        Examples of a prompt.
     """
     d, count = len(gamma), len(slopes)
     eye, like = torch.eye(d, dtype=gamma.dtype), {"dtype": gamma.dtype}
@@ -66,7 +88,8 @@ def average_of_gates(gamma: Float[Tensor, "d d"], slopes: Sequence[float], biase
     return MambaBlock(w_in, layer, torch.zeros_like(w_in), constant, read / silu(constant))
 
 
-def square_reader(d: int, slope: float, bias: float, a: float, dtype: torch.dtype = torch.float64) -> MambaBlock:
+@checked_arguments
+def square_reader(d: Count, slope: float, bias: float, a: Positive, dtype: torch.dtype = torch.float64) -> MambaBlock:
     r"""The block that computes :math:`x_q^\top H x_q`, :math:`H = \sum_l\omega_l\,x_l x_l^\top`, the weights set by
     the labels: :math:`\omega_l = \frac{1 - e^{-a\Delta_l}}{a}e^{-a\sum_{m>l}\Delta_m}`,
     :math:`\Delta = \log(1 + e^{wy + b})`.

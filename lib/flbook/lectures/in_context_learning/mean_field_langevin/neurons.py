@@ -44,12 +44,28 @@ class Neurons(nn.Module):
 
     The parameter ``theta`` has shape ``(*E, N, p)``. In the neurons a network is as nonlinear as h is; in their
     distribution it is linear.
+
+    Parameters
+    ----------
+    unit
+        The neuron h(theta, x), of shape ``(*E, N, n)``.
+    theta
+        Where the N neurons start, shape ``(*E, N, p)``.
+
+    Raises
+    ------
+    ValueError
+        If there is no neuron.
+
+    Examples
+    --------
+    >>> Neurons(linear_unit, torch.tensor([[1.0], [3.0]]))(torch.ones(1, 1)).tolist()
+    [2.0]
     """
 
     sample_axes = 1
 
     def __init__(self, unit: Unit, theta: Float[Tensor, "*E N p"]):
-        """unit: the neuron h(theta, x), of shape ``(*E, N, n)``; theta: where the N neurons start."""
         super().__init__()
         if theta.ndim < 2 or theta.shape[-2] < 1:
             raise ValueError(f"theta must hold at least one neuron, shape (*E, N, p); got {tuple(theta.shape)}")

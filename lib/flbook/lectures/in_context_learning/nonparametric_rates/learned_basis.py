@@ -19,11 +19,12 @@ from flbook.data.prompts import Prompts, mapped
 from flbook.domains import Count, Natural, NonNegative, Positive
 from flbook.estimators import KernelRidge, Ridge
 from flbook.lectures.in_context_learning.nonparametric_rates import power_laws as theory
-from flbook.lectures.in_context_learning.nonparametric_rates.feature_attention import FeatureAttention
 from flbook.lectures.in_context_learning.nonparametric_rates.function_spaces import FunctionPrompts
 from flbook.lectures.in_context_learning.nonparametric_rates.splines import HiddenSplines
 from flbook.models import kernels
+from flbook.models.activations import relu
 from flbook.models.attention import LinearAttention
+from flbook.models.layers import MLP
 from flbook.runs import Grid, axis, sweeps
 from flbook.shapes import Context
 from flbook.training.pretrain import Recipe, pretrain
@@ -124,10 +125,34 @@ def error(predictions: Tensor, target: Tensor) -> Tensor:
     return (predictions - target).square().mean((-2, -1))
 
 
+class CubeFeatures(MLP):
+    """Features of points in the unit cube, moved to [-1, 1] so that the kinks of the first layer lie inside."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Features of n points."""
+        return super().forward(2 * x - 1)
+
+
+class FeatureAttention(LinearAttention):
+    r"""Attention on the network's features, one for each seed; Gamma starts as :math:`I/(2\sqrt N)` for N features.
+
+    Source: Kim, Nakamaki and Suzuki (2024), Section 2 and the sizes of Section 5.
+    """
+
+    def __init__(self, setting: Setting, frozen: bool = False):
+        widths = (setting.d, setting.width, setting.width, setting.width)
+        features = CubeFeatures(widths, relu, gain=2.0, spread=0.5, seed=setting.seed).requires_grad_(not frozen)
+        gamma = torch.eye(setting.width) / (2 * setting.width**0.5)
+        super().__init__(gamma.expand(len(setting.seed), 1, -1, -1), features=features)
+
+    def named_parameters(self, *args, **kwargs):
+        """Gamma last: in this order the lengths of gradients were summed when the stored results were made."""
+        return iter(sorted(super().named_parameters(*args, **kwargs), key=lambda one: one[0] == "gamma"))
+
+
 def learned(setting: Setting, n: int, T: int, frozen: bool, device: str = "cpu") -> FeatureAttention:
     r"""Attention pretrained on T prompts, its features with it or left at their start."""
-    widths = (setting.d, setting.width, setting.width, setting.width)
-    model = FeatureAttention(widths, frozen, seed=setting.seed)
+    model = FeatureAttention(setting, frozen)
     recipe = Recipe(setting.steps, setting.batch, setting.lr, warmup=10, decay="linear")
     return pretrain(model, PromptPool(Laws(setting, n), T), recipe, setting.seed, device).model
 

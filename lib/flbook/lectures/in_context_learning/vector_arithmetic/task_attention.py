@@ -1,12 +1,13 @@
 """One attention layer with a residual stream: a normalised task vector is added to the query word."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from flbook import rng
+from flbook.domains import Count, NonNegative, Positive, Seeds, checked_arguments
 
 
 def unit(z: Tensor) -> Tensor:
@@ -27,19 +28,42 @@ class TaskVectorAttention(nn.Module):
               h = \mathrm{LN}(h_0) + T_L, \qquad \mathrm{LN}(z) = z/\|z\|
 
     and logits :math:`\tau\langle h, u\rangle` over a dictionary of answers u. Parameters ``q``, ``k``, ``v`` of shape
-    ``(*E, d, d)``: queries and keys start at ``start`` times the identity, values at :math:`N(0, \mathrm{spread}^2)`.
+    ``(*E, d, d)``.
+
+    Parameters
+    ----------
+    d
+        Coordinates of a token.
+    start
+        Queries and keys start at so many times the identity.
+    spread
+        Standard deviation of the values at the start.
+    normalise
+        LN.
+    sharpness
+        :math:`\tau`.
+    seed
+        One seed is one network; a tuple of seeds is an ensemble with one leading axis.
+    dtype
+        Of the parameters.
+
+    Raises
+    ------
+    ValueError
+        If an argument is out of its domain.
 
     Source: Bu et al. (2025), Section 2, as reported; the factor of the logits is ours.
     """
 
+    @checked_arguments
     def __init__(
         self,
-        d: int,
+        d: Count,
         start: float = 0.3,
-        spread: float = 0.01,
-        seed: int | tuple[int, ...] = 0,
+        spread: NonNegative = 0.01,
+        seed: Seeds = 0,
         normalise: Callable[[Tensor], Tensor] = unit,
-        sharpness: float = 4.0,
+        sharpness: Positive = 4.0,
         dtype: torch.dtype = torch.float32,
     ):
         super().__init__()
@@ -74,7 +98,8 @@ class LinearRecall(nn.Module):
     Parameter: ``w`` of shape ``(*E, 2, A, d)``, started at 0.
     """
 
-    def __init__(self, d: int, answers: int, members: tuple[int, ...] = (), dtype: torch.dtype = torch.float32):
+    @checked_arguments
+    def __init__(self, d: Count, answers: Count, members: Sequence[int] = (), dtype: torch.dtype = torch.float32):
         super().__init__()
         self.w = nn.Parameter(torch.zeros(*members, 2, answers, d, dtype=dtype))
 
