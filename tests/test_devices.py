@@ -156,17 +156,6 @@ def test_lazy_network_on_given_data(device):
 
 
 @PRESENT
-def test_logistic_regression_on_given_images(device):
-    sample = SignalNoise(n=8, d=40, mu_norm=2.0).draw(0)
-    there, here = (
-        fit(Training(rivals.LinearModel(sample.x.to(where, dtype)).to(where), sample.x, sample.observed),
-            Momentum(0.1), STEPS).params
-        for where, dtype in ((device, torch.float32), ("cpu", torch.float64))
-    )
-    assert_agree(there, here, device)
-
-
-@PRESENT
 def test_a_scalar_a_member_follows_its_parameters(device):
     like = torch.ones(3, 2, 5, device=device)
     factor = per_member(torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64), like)

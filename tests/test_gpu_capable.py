@@ -56,7 +56,7 @@ from flbook.models.layers import MLP, Linear
 from flbook.models.mamba import Mamba, SelectiveLayer
 from flbook.models.transformer import GPT, Block, Norm, PromptTransformer
 from flbook.models.two_layer import TwoLayer
-from flbook.rivals import FrozenCNN, LinearModel
+from flbook.rivals import FrozenCNN
 from flbook.shapes import Context
 from flbook.training import losses, optimizers
 from flbook.training.batches import Batches
@@ -126,7 +126,6 @@ NETWORKS = {  # a network and what it is asked
     TwoLayerCNN: lambda: (cnn(bias=True), SAMPLE.x.float()),
     TrainableCNN: lambda: (TrainableCNN(D, M), SAMPLE.x.float()),
     FrozenCNN: lambda: (FrozenCNN(cnn(bias=True), SAMPLE.x.float()), SAMPLE.x.float()),
-    LinearModel: lambda: (LinearModel(SAMPLE.x), SAMPLE.x[0]),
     ConvNet: lambda: (ConvNet(), torch.randn(3, 1, 8, 8)),
     VGG: lambda: (VGG((1, 8, 8), "small"), torch.randn(3, 1, 8, 8)),
     TwoLayer: lambda: (TwoLayer(D, 4, dtype=torch.float32), torch.randn(3, D)),

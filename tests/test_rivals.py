@@ -148,19 +148,3 @@ def test_rivals_fit_the_same_data(rival):
     assert (chosen.train_loss(params) < chosen.train_loss(chosen.start())).all()
     if rival is not rivals.frozen:
         assert (measures.train_error(chosen, params) == 0).all()
-
-
-def test_logistic_regression_for_given_images_is_linear_and_starts_at_zero():
-    sample = SignalNoise(n=8, d=D, mu_norm=2.0).draw(0)
-    model = rivals.LinearModel(sample.x)
-    assert (model(sample.x) == 0).all()
-    params = fit(Training(model, sample.x, sample.y), GradientDescent(0.5), 200).params
-    reference = torch.nn.Linear(2 * D, 1, dtype=torch.float64)
-    torch.nn.init.zeros_(reference.weight), torch.nn.init.zeros_(reference.bias)
-    optimizer = torch.optim.SGD(reference.parameters(), 0.5)
-    for _ in range(200):
-        optimizer.zero_grad()
-        torch.nn.functional.softplus(-sample.y * reference(sample.x.flatten(-2))[:, 0]).mean().backward()
-        optimizer.step()
-    torch.testing.assert_close(params["w"], reference.weight.detach()[0], rtol=1e-10, atol=1e-12)
-    torch.testing.assert_close(params["b"], reference.bias.detach()[0], rtol=1e-10, atol=1e-12)

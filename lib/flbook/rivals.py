@@ -63,16 +63,3 @@ class FrozenCNN(nn.Module):
     def forward(self, x: Float[Tensor, "*#E n P d"]) -> Float[Tensor, "*E n"]:
         """Outputs for n samples."""
         return torch.einsum("...nk,...k->...n", self.features(x), self.a)
-
-
-class LinearModel(nn.Module):
-    """Logistic regression on all coordinates of all patches, started at zero: the linear rival for given images."""
-
-    def __init__(self, like: Tensor):
-        super().__init__()
-        self.w = nn.Parameter(torch.zeros(like.shape[-2] * like.shape[-1], dtype=like.dtype))
-        self.b = nn.Parameter(torch.zeros((), dtype=like.dtype))
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Outputs ``(n,)``."""
-        return x.flatten(-2) @ self.w + self.b

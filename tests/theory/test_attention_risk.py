@@ -97,13 +97,6 @@ def test_ridge_and_its_ratio():
     assert far == pytest.approx(theory.low_signal_ratio(8, lam.sum()), rel=1e-3)
 
 
-def test_the_flow_limit_is_balanced():
-    u, w = theory.flow_limit(LAM, 0.3)
-    np.testing.assert_allclose(u * w, LAM)
-    assert u**2 - (w**2).sum() == pytest.approx(0.3)
-    assert theory.flow_limit(LAM)[0] == pytest.approx(np.linalg.norm(LAM) ** 0.5)
-
-
 @pytest.mark.parametrize("call, message", [
     (lambda: theory.attention_optimum(0, np.eye(2)), "n must be at least 1"),
     (lambda: theory.attention_optimum(5, [[1.0, 2.0], [2.0, 1.0]]), "covariance must be symmetric and positive semi-d"),

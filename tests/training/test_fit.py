@@ -7,7 +7,6 @@ import pytest
 import torch
 from torch import nn
 
-from flbook import rivals
 from flbook.data import SignalNoise
 from flbook.models import TwoLayerCNN, leaky_relu, relu, relu_power, softplus
 from flbook.shapes import Quantity
@@ -213,8 +212,6 @@ def test_a_model_without_ensemble_axes_refuses_data_with_them():
     cnn = TwoLayerCNN(4, 2, 0.5, seed=(0, 1))
     with pytest.raises(ValueError, match=r"those of observed, of shape \(3,\), do not fit"):
         Training(cnn, SAMPLE.x[0], SAMPLE.observed[[0, 1, 0]])
-    with pytest.raises(ValueError, match="do not fit"):
-        Training(rivals.LinearModel(SAMPLE.x), SAMPLE.x, SAMPLE.observed)
 
 
 def test_labels_and_shapes_that_clash_are_one_sentence():

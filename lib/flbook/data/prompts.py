@@ -170,12 +170,6 @@ class LinearPrompts(Checked):
         return rng.over_seeds(lambda one: tasks[self.pool.choose(batch, one, role, device)], seed)
 
 
-def check_prompt(n: int, d: int, queries: int = 1) -> None:
-    """Refuse a prompt without examples, coordinates or queries."""
-    for name, value in (("n", n), ("d", d), ("queries", queries)):
-        require(name, value, Count)
-
-
 def check_batch(batch: int) -> None:
     """Refuse a batch without prompts."""
     if batch < 1:

@@ -179,19 +179,6 @@ def best_step(n: int, d: int, variance: float = 1.0, fourth: float = 3.0) -> tup
     return variance / second, d * variance * (1 - variance**2 / second)
 
 
-def flow_limit(gamma, imbalance: float = 0.0) -> tuple[float, np.ndarray]:
-    r"""Where gradient flow on the two factors of :math:`\Gamma = uW` ends, if it ends at `gamma`.
-
-    The flow conserves :math:`c = u^2 - \|W\|_F^2` (`imbalance`), so
-    :math:`u^2 = \frac12\big(c + \sqrt{c^2 + 4\|\Gamma\|_F^2}\big)` and :math:`W = \Gamma/u`.
-
-    Source: Zhang, Frei and Bartlett (2024), Theorem 4.1, for c = 0.
-    """
-    gamma = np.asarray(gamma, float)
-    u = np.sqrt((imbalance + np.sqrt(imbalance**2 + 4 * (gamma**2).sum())) / 2)
-    return float(u), gamma / u
-
-
 def low_signal_ratio(d: int, snr: float) -> float:
     r"""Risk of the best attention over that of Bayes' ridge regression on very long prompts.
 

@@ -10,6 +10,7 @@ from flbook.lectures.in_context_learning.mean_field_langevin.convergence import 
 )
 
 MODEL, START = LinearNeurons(), (1.0, -1.0, 1.0, -1.0, 1.5)
+EXCESS = MODEL.lam / 2 * (np.array(MODEL.s) / MODEL.rates).sum()  # N times the mean excess of the risk at rest
 
 
 def test_moments_solve_their_equations():
@@ -44,7 +45,7 @@ def test_interaction_keeps_the_mean_energy(width):
     assert MODEL.particle_energy(covariance) == pytest.approx(MODEL.energy(), rel=1e-12)
     s = np.array(MODEL.s)
     excess = (s / 2 * covariance.mean((-2, -1))).sum()
-    assert width * excess == pytest.approx(MODEL.risk_excess(), rel=1e-12)
+    assert width * excess == pytest.approx(EXCESS, rel=1e-12)
 
 
 def test_constants():
@@ -53,5 +54,5 @@ def test_constants():
     s, n = np.array(MODEL.s), len(MODEL.s)
     covariance = np.diag(s) * n * MODEL.lam / MODEL.decay  # outputs of linear neurons on x_i = sqrt(n s_i) e_i
     interacting, independent = chaos_constant(covariance, MODEL.lam)
-    assert interacting == pytest.approx(MODEL.risk_excess(), rel=1e-12)
+    assert interacting == pytest.approx(EXCESS, rel=1e-12)
     assert independent == pytest.approx(MODEL.lam / 2 * (s / MODEL.decay).sum(), rel=1e-12)

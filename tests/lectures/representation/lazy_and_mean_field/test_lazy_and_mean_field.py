@@ -67,7 +67,7 @@ def test_scales_and_paths():
 
 def test_bad_settings_are_one_sentence():
     for change, sentence in [
-        (dict(width=(16, 7)), "width an even number of neurons"),
+        (dict(width=(16, 7)), "width must be an even number of neurons"),
         (dict(d=1, directions=2), "2 directions do not fit into d = 1"),
         (dict(lr=20.0), "lr must be at most time; got lr=20, time=10"),
     ]:

@@ -72,7 +72,7 @@ def test_twelve_moments_are_kept_the_last_among_them(preset):
 def test_bad_settings_are_one_sentence():
     for change, sentence in [
         (dict(n=(20, 1000)), "n must be at most .* so that an image is left"),
-        (dict(width=7), "width an even number of neurons"),
+        (dict(width=7), "width must be an even number of neurons"),
         (dict(second=1), "classes must be two different digits"),
     ]:
         with pytest.raises(ValueError, match=sentence):

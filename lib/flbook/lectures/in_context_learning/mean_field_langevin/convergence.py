@@ -87,10 +87,6 @@ class LinearNeurons(Checked):
         s, off = np.array(self.s), self.mean_star - np.array(self.teacher)
         return float((s / 2 * off**2 + self.decay / 2 * (self.mean_star**2 + self.lam / self.decay)).sum())
 
-    def risk_excess(self) -> float:
-        """N times the mean excess of the risk of N neurons at rest: (lambda/2) sum s/(s + lambda')."""
-        return float(self.lam / 2 * (np.array(self.s) / self.rates).sum())
-
 
 def holley_stroock(
     oscillation: ArrayLike, lam: ArrayLike, decay: float
