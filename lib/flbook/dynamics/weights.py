@@ -110,8 +110,8 @@ class WeightTraining(Training):
         (on_mu, on_xi), moved = self.coefficients_of(params), self.moved(params).double()
         inside = on_mu[..., None] * self.mu.double() + torch.einsum("...kn,...nd->...kd", on_xi, self.xi.double())
         whole = moved.square().sum((-2, -1))
-        left = (moved - inside).square().sum((-2, -1)) / whole.clamp(min=torch.finfo(whole.dtype).tiny)
-        return left.to(self.x)
+        outside = (moved - inside).square().sum((-2, -1)) / whole.clamp(min=torch.finfo(whole.dtype).tiny)
+        return outside.to(self.x)
 
     def filters(self, params: Params) -> tuple[Float[Tensor, "*E K d"], Float[Tensor, "*E K"]]:
         """Weights and biases that fresh patches meet, in float64."""
@@ -158,7 +158,7 @@ class LazyWeightTraining(LazyTraining, WeightTraining):
     def filters(self, params: Params) -> tuple[Float[Tensor, "*E K d"], Float[Tensor, "*E K"]]:
         """Trained and initial filters side by side, in float64."""
         pairs = zip(super().filters(params), super().filters(self.start()), strict=True)
-        w, b = (torch.cat([now, before.expand_as(now)], axis) 
+        w, b = (torch.cat([now, before.expand_as(now)], axis)
                 for (now, before), axis in zip(pairs, (-2, -1), strict=True))
         return w, b
 
