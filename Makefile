@@ -46,7 +46,7 @@ test: $(DEV)  ## test the library, then execute every lecture and check its numb
 # Sums in another order, other vector units: what hangs on the last digit of a sum shows here.
 kernels: $(DEV)  ## test the library once more with other processor kernels and two threads (minutes)
 	@echo 'Testing the library with other kernels (minutes) ...'
-	@ATEN_CPU_CAPABILITY=default MKL_ENABLE_INSTRUCTIONS=SSE4_2 OMP_NUM_THREADS=2 \
+	@ATEN_CPU_CAPABILITY=default MKL_ENABLE_INSTRUCTIONS=SSE4_2 OMP_NUM_THREADS=2 OMP_WAIT_POLICY=PASSIVE \
 		.venv/bin/python -m pytest tests --ignore=tests/book -n 2
 
 run: $(DEV)  ## execute lectures in place and store their outputs [LECTURES="chapter/name ..."]
