@@ -3,7 +3,7 @@
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -29,16 +29,23 @@ class Chunk(NamedTuple):
     every_axis: bool = True  # must every axis of the setting be a dimension of the result?
 
 
-@cache  # of the files as they were imported, should they be edited while this process lives
+@cache  # read once: of the files as they were imported, should they be edited while this process lives
 def source_digest(folder: Path | None = None) -> str:
     """Digest of the source that a measurement may run through: the library's core, and its lecture's folder.
 
     So an edit of another lecture voids no cache.
     """
-    core = [file for file in _PACKAGE.rglob("*.py") if file.relative_to(_PACKAGE).parts[0] not in _LOOK_ONLY]
-    own = [] if folder is None else list(folder.glob("*.py"))
-    traced = sorted({file for file in core if settings.LECTURES not in file.parents} | set(own))
-    return settings.digest(*((file.name, file.read_text(encoding="utf-8")) for file in traced))
+    if folder is not None:
+        return settings.digest(source_digest(), *_sources(folder.glob("*.py")))
+    core = (file for file in _PACKAGE.rglob("*.py") if settings.LECTURES not in file.parents)
+    return settings.digest(*_sources(file for file in core if file.relative_to(_PACKAGE).parts[0] not in _LOOK_ONLY))
+
+
+def _sources(found: Iterable[Path]) -> list[tuple[Path, str]]:
+    return [(file.relative_to(_PACKAGE), file.read_text(encoding="utf-8")) for file in sorted(found)]
+
+
+source_digest()  # of the core, now: an edit before the first sweep must not pass for what was imported
 
 
 def source_of(measure: Callable) -> str:

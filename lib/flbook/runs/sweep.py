@@ -45,6 +45,7 @@ def sweeps(measure: Callable, chunk: Mapping[str, int] | None = None) -> Callabl
         return sweep(measure, setting, device=device, **({"chunk": chunk} | how))
 
     run.__module__ = measure.__module__
+    chunks.source_of(measure)  # of its lecture's folder, as it is imported
     return run
 
 
