@@ -33,12 +33,12 @@ book: $(BOOK)  ## render the pages into _build/html (a minute; executes nothing)
 	@date > _build/html/.built
 	@echo "The book is at $(CURDIR)/_build/html/index.html"
 
-test: $(DEV)  ## test the library, then execute every lecture and check its numbers (minutes)
+test: $(DEV)  ## test the library, then execute every lecture and check its claims (minutes)
 	@status=0; \
 	echo 'Testing $(if $(LECTURES),the stored pages ...,the library and the stored pages (minutes) ...)'; \
 	OMP_NUM_THREADS=1 .venv/bin/python -m pytest $(if $(LECTURES),tests/book/test_notebooks.py,tests) -n 2 || status=1; \
 	if [ -n "$(strip $(PAGES))" ]; then \
-		echo 'Executing the lectures and checking their key numbers (up to a minute each) ...'; \
+		echo 'Executing the lectures and checking their claims (up to a minute each) ...'; \
 		.venv/bin/python $(NBVAL) $(PAGES) || status=1; \
 	fi; \
 	exit $$status

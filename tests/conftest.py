@@ -6,6 +6,7 @@ import sys
 import tempfile
 
 import pytest
+from headless import CHROMIUM, missing
 
 
 def pytest_configure(config):
@@ -45,3 +46,19 @@ def without_type_checks():
     config.update("jaxtyping_disable", True)
     yield
     config.update("jaxtyping_disable", False)
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    """The system's Chromium, headless; closed with its module, because Playwright allows one at a time."""
+    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if not path:
+        missing("no chromium on the PATH (on Debian: apt-get install chromium)")
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        missing("playwright is not installed here: run `make test`")
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=path, args=CHROMIUM)
+        yield browser
+        browser.close()

@@ -1,13 +1,16 @@
 """Domains: what a field may be is said in its annotation, checked in one place, and refused in one sentence."""
 
-from dataclasses import dataclass
-from typing import Literal
+import inspect
+from dataclasses import MISSING, dataclass, fields
+from types import UnionType
+from typing import Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pytest
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from whole_library import dataclasses_with_domains, functions_with_domains, right_value, wrong_values
 
 from flbook.domains import (
     Checked,
@@ -21,6 +24,8 @@ from flbook.domains import (
     admits,
     describe,
 )
+from flbook.runs import Grid
+from flbook.training.optimizers import GradientDescent
 
 NAN, INF = float("nan"), float("inf")
 EACH = torch.tensor
@@ -95,3 +100,48 @@ def test_a_long_value_is_cut():
     with pytest.raises(ValueError, match=r"\.\.\.$") as error:
         Race(pace=-torch.ones(1000))
     assert len(str(error.value)) < 150
+
+
+CLASSES = [kind for kind in dataclasses_with_domains() if not issubclass(kind, Grid)]
+REQUIRED = {"rule": GradientDescent(0.1)}  # what no default and no domain gives
+
+
+@pytest.mark.usefixtures("without_type_checks")
+@pytest.mark.parametrize("kind", sorted(CLASSES, key=lambda kind: kind.__name__))
+def test_every_checked_class_refuses_before_any_work(kind):
+    """Before what the class itself does in `__post_init__`, whose other fields may be nonsense beside each other."""
+    hints = get_type_hints(kind, include_extras=True)
+    for field in fields(kind):
+        for wrong in outside(hints[field.name]):
+            instance = object.__new__(kind)
+            for other in fields(kind):
+                usual = other.default
+                if usual is MISSING:
+                    usual = REQUIRED.get(other.name, right_value(hints[other.name]))
+                object.__setattr__(instance, other.name, wrong if other is field else usual)
+            with pytest.raises(ValueError, match=f"^{field.name} must be ") as error:
+                instance.__post_init__()
+            assert "\n" not in str(error.value)
+
+
+PARTS = {"flbook.models.transformer.linear", "flbook.models.transformer.Block.__init__"}  # GPT looks at what they get
+FUNCTIONS = {name: one for name, one in functions_with_domains().items() if name not in PARTS}
+
+
+@pytest.mark.usefixtures("without_type_checks")
+@pytest.mark.parametrize("name", sorted(FUNCTIONS))
+def test_every_checked_function_refuses_before_any_work(name):
+    function = FUNCTIONS[name]
+    hints = {name: one.annotation for name, one in inspect.signature(function).parameters.items()}
+    right = {name: right_value(hint) for name, hint in hints.items()}
+    for argument, hint in hints.items():
+        for wrong in outside(hint):
+            with pytest.raises(ValueError, match=f"^{argument} must be ") as error:
+                function(**right | {argument: wrong})
+            assert "\n" not in str(error.value)
+
+
+def outside(hint) -> list:
+    """Of a union, what lies outside of each of its parts."""
+    parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else [hint]
+    return [value for part in parts for value in wrong_values(part) if not admits(hint, value)]

@@ -60,11 +60,6 @@ def test_a_mean_alone_gives_the_value_without_an_interval():
     assert np.isnan(fit.interval).all() and fit.per_seed.shape == (1,)
 
 
-def test_the_same_data_give_the_same_interval():
-    da = power_law(0.3, noise=0.5)
-    assert fits.exponent(da, "n").interval == fits.exponent(da, "n").interval
-
-
 @pytest.mark.parametrize("seeds", [10, 30])
 def test_the_interval_covers_the_truth_about_as_often_as_it_says(seeds):
     found = [fits.exponent(power_law(-0.5, noise=0.2, seeds=seeds, draw=k), "n") for k in range(300)]

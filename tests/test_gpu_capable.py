@@ -5,17 +5,15 @@ device, raises here, since every operation's arguments are looked at; and all re
 """
 
 import copy
-import importlib
 import inspect
-import pkgutil
 from collections.abc import Iterator
 
 import pytest
 import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
+from whole_library import classes
 
-import flbook
 from flbook.data import SignalNoise
 from flbook.data.prompts import LinearPrompts
 from flbook.data.tokens import TokenSelection
@@ -251,22 +249,9 @@ def check_devices(*results) -> None:
     assert found and all(part.device == META for part in found), [part.device for part in found]
 
 
-def library(base: type) -> set[type]:
-    """All classes of the library that inherit from one."""
-    for module in pkgutil.walk_packages(flbook.__path__, "flbook."):
-        if not module.name.endswith("__main__"):
-            importlib.import_module(module.name)
-    found, open_ = set(), [base]
-    while open_:
-        below = open_.pop().__subclasses__()
-        found |= {kind for kind in below if kind.__module__.startswith("flbook.")}
-        open_ += below
-    return {kind for kind in found if not kind.__name__.startswith("_")}
-
-
 @pytest.mark.parametrize("base, cases", [(nn.Module, {kind.__name__ for kind in NETWORKS}), (Problem, set(PROBLEMS))])
 def test_everything_has_a_case(base, cases):
-    missing = {kind.__name__ for kind in library(base) - set(PARTS)} - cases
+    missing = {kind.__name__ for kind in classes(base) - set(PARTS)} - cases
     assert not missing, f"give {', '.join(sorted(missing))} a case in tests/test_gpu_capable.py"
 
 

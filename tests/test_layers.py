@@ -20,9 +20,9 @@ LAYERS = (
     {"lectures"},
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
-BESIDE = {"plots", "book", "keynumbers"}  # what shows results
+BESIDE = {"plots", "book"}  # what shows results
 ENTRY = {"__init__", "__main__"}  # these import what they need when they need it
-WITHOUT_TORCH = ["", "domains", "fits", "hermite", "keynumbers", "plots", "book", "runs", "runs.results", "theory",
+WITHOUT_TORCH = ["", "domains", "fits", "hermite", "plots", "book", "book.claims", "runs", "runs.results", "theory",
                  "__main__"]
 FILES = {path.relative_to(ROOT).with_suffix("").parts: path for path in sorted(ROOT.rglob("*.py"))}
 PACKAGES = {parts[:-1] for parts in FILES if parts[-1] == "__init__"}

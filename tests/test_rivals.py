@@ -3,14 +3,14 @@
 import pytest
 import torch
 
-from flbook import measures, rivals
+from flbook import rivals
 from flbook.data import SignalNoise
 from flbook.dynamics import GramTraining
 from flbook.models import TwoLayerCNN, identity, leaky_relu, relu, relu_power, softplus
 from flbook.training.fit import fit
 from flbook.training.losses import squared
 from flbook.training.network import Training
-from flbook.training.optimizers import GradientDescent, Momentum
+from flbook.training.optimizers import Momentum
 
 SEEDS, N, D, M, STEPS = (0, 1, 2), 6, 25, 3, 60
 RULE = Momentum(0.2, 0.5)
@@ -136,15 +136,3 @@ def test_frozen_gradient_is_the_finite_difference_and_the_norm_is_euclidean():
         slope = (frozen.gradient(params, observed=labels)["a"] * way["a"]).sum(-1)
         torch.testing.assert_close((up - down) / (2 * h), slope, rtol=1e-6, atol=1e-9)
     torch.testing.assert_close(frozen.norm(way), way["a"].norm(dim=-1))
-
-
-@pytest.mark.parametrize("rival", [rivals.linear, rivals.lazy, rivals.frozen])
-def test_rivals_fit_the_same_data(rival):
-    _, gram, _ = both()
-    chosen = rival(gram)
-    assert torch.equal(chosen.observed, gram.observed)
-    # six points in 25 dimensions; the frozen one has six features only and need not fit
-    params = fit(chosen, GradientDescent(2.0), 400).params
-    assert (chosen.train_loss(params) < chosen.train_loss(chosen.start())).all()
-    if rival is not rivals.frozen:
-        assert (measures.train_error(chosen, params) == 0).all()

@@ -1,6 +1,15 @@
-"""What this book's pages need beyond Jupyter Book: nothing on them may fail, or ask another host for anything."""
+"""What this book's pages need beyond Jupyter Book: nothing on them may fail, or ask another host for anything.
 
+And folded code is one line that says what it is.
+"""
+
+from html import escape
+
+from docutils import nodes
+from myst_nb.sphinx_ import HideCodeCellNode
 from sphinx.application import Sphinx
+
+from flbook.book.kinds import untitled
 
 
 def drop_thebe(app: Sphinx, page: str, template: str, context: dict, doctree) -> None:
@@ -21,8 +30,30 @@ def one_search_field(app: Sphinx, config) -> None:
     config.html_theme_options = {**config.html_theme_options, "navbar_persistent": []}
 
 
+def drop_titles(app: Sphinx, doctree) -> None:
+    """Leave out the first line of a folded cell, which is for Colab only."""
+    for block in doctree.findall(nodes.literal_block):
+        code = untitled(block.astext())
+        if code != block.astext():
+            block.rawsource = code  # Sphinx highlights a block only where the two agree
+            block.children = [nodes.Text(code)]
+
+
+def open_fold(translator, node: HideCodeCellNode) -> None:
+    """Begin folded code; MyST-NB's own summary is called "Toggle hidden content" for whoever hears the page."""
+    summary = f"<summary>{escape(node['prompt_show'])}</summary>"
+    translator.body.append(f'<details class="hide {" ".join(node["classes"])}">\n{summary}\n')
+
+
+def close_fold(translator, _: HideCodeCellNode) -> None:
+    """End folded code."""
+    translator.body.append("</details>\n")
+
+
 def setup(app: Sphinx) -> dict:
     """Register with Sphinx, after the themes have said what they want."""
     app.connect("config-inited", one_search_field)
     app.connect("html-page-context", drop_thebe, priority=900)
+    app.connect("doctree-read", drop_titles)
+    app.add_node(HideCodeCellNode, override=True, html=(open_fold, close_fold))
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -31,8 +31,7 @@ _HOME = {
     "Batches": "flbook.training.batches",
     "fit": "flbook.training.fit",
     "results": "flbook.runs",
-    "key_number": "flbook.keynumbers",
-    "identity": "flbook.keynumbers",
+    "Claims": "flbook.book.claims",
 }
 
 __all__ = [*sorted(_HOME), "__version__"]

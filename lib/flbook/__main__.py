@@ -1,6 +1,7 @@
-"""The command line of flbook: the ledger of key numbers, the experiments, and runs of them.
+"""The command line of flbook: the ledger of claims, the experiments, and runs of them.
 
-python -m flbook ledger                                   every key number of the lectures, and its verdict
+python -m flbook ledger                                   every claim of the lectures, and its verdict
+python -m flbook accept relu_heatmap                      write new book values, where the claims hold
 python -m flbook list                                     the experiments
 python -m flbook run relu_heatmap --scale paper           run one, and keep its result in a file
 """
@@ -33,11 +34,25 @@ def main(argv=None):
 
 
 def ledger(arguments):
-    """Print every stored key number."""
+    """Print every claim and what was measured."""
     from flbook.book import ledger as book
 
     records = book.collect()
     print(book.as_json(records) if arguments.json else book.as_text(records))
+    return 0
+
+
+def accept(arguments):
+    """Execute a lecture and write what it measured into its claims file."""
+    from flbook.book import executor, lectures
+
+    try:
+        (path,) = lectures.chosen(lectures.root(), [arguments.lecture]).values()
+    except ValueError as error:
+        print(f"flbook: {error}", file=sys.stderr)
+        return 2
+    moved = executor.accept(path)
+    print("\n".join(moved) or "no book value moved by more than its tolerance")
     return 0
 
 
@@ -128,11 +143,19 @@ def _parser():
 
     one = commands.add_parser(
         "ledger",
-        help="every key number of the lectures: claim, source, our number, verdict",
-        description="Print the key numbers that the lectures' stored notebooks hold. Call it inside a checkout.",
+        help="every claim of the lectures: theory, our number, strongest rival, verdict",
+        description="Print the claims that the lectures' stored notebooks checked. Call it inside a checkout.",
     )
     one.add_argument("--json", action="store_true", help="one JSON object a line, with the values per seed")
     one.set_defaults(act=ledger)
+
+    one = commands.add_parser(
+        "accept",
+        help="write a lecture's new numbers into its claims file",
+        description="Execute a lecture; where its claims hold, write what moved as book values. Read the difference.",
+    )
+    one.add_argument("lecture", metavar="LECTURE", help="its name, such as relu_heatmap")
+    one.set_defaults(act=accept)
 
     one = commands.add_parser("list", help="the experiments", description="Print the experiments, one a line.")
     one.add_argument("--scale", choices=("book", "paper"), help="only those that have this preset")

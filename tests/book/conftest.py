@@ -1,20 +1,18 @@
 """The book as the tests see it: its pages from _toc.yml, its stored notebooks, what was built, and a browser."""
 
 import json
-import os
-import re
-import shutil
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 import pytest
 import yaml
+from headless import missing
+
+from flbook.book.lectures import bibliography as keys
 
 ROOT = Path(__file__).parents[2]
 HTML = ROOT / "_build" / "html"
-CHROMIUM = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
-CHROMIUM = (CHROMIUM + " --disable-component-update --disable-sync").split()
 
 
 @dataclass(frozen=True)
@@ -54,9 +52,9 @@ class Page:
         return [output for cell in self.code for output in cell["outputs"]]
 
     @property
-    def key_numbers(self) -> list[dict]:
+    def claims(self) -> list[dict]:
         records = (output.get("metadata", {}).get("flbook", {}) for output in self.outputs)
-        return [record for record in records if record.get("kind") in ("key_number", "identity")]
+        return [record for record in records if record.get("kind") in ("claim", "identity")]
 
 
 def listed(entry: dict) -> list[str]:
@@ -88,7 +86,7 @@ def pages() -> list[Page]:
 
 @pytest.fixture(scope="session")
 def bibliography() -> set[str]:
-    return set(re.findall(r"^@\w+\{(\S+),", (ROOT / "book/references.bib").read_text(), re.M))
+    return keys(ROOT / "book")
 
 
 @pytest.fixture(scope="session")
@@ -99,13 +97,6 @@ def glue(lectures) -> dict[str, set[str]]:
         records = (output.get("metadata", {}).get("scrapbook", {}) for output in page.outputs)
         named[page.name] = {record["name"] for record in records if record}
     return named
-
-
-def missing(reason: str):
-    """Skip and say why; where the browser checks are required (FLBOOK_BROWSER=required), fail."""
-    if os.environ.get("FLBOOK_BROWSER") == "required":
-        pytest.fail(reason)
-    pytest.skip(reason)
 
 
 @pytest.fixture(scope="session")
@@ -122,16 +113,6 @@ def built() -> Path:
 
 
 @pytest.fixture(scope="module")
-def browser(built):
-    """The system's Chromium, headless; closed with its module, because Playwright allows one at a time."""
-    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if not path:
-        missing("no chromium on the PATH (on Debian: apt-get install chromium)")
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        missing("playwright is not installed here: run `make test`")
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=path, args=CHROMIUM)
-        yield browser
-        browser.close()
+def browser(built, chromium):
+    """The browser, once there is a book to open."""
+    return chromium

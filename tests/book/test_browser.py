@@ -64,7 +64,7 @@ def test_figures_stand_on_a_light_ground(browser, lecture, scheme):
 def test_its_slider_moves_the_figure(browser, lecture):
     tab = browser.new_page(viewport={"width": 390, "height": 900})
     tab.goto(lecture.html.as_uri())
-    figure = tab.locator(".cell_output .text_html:has(input[type=range])").first
+    figure = tab.locator("[id^=frames-]").first  # beside it a live figure may have sliders of its own
     slider, picture = figure.locator("input[type=range]"), figure.locator("img")
     before = picture.get_attribute("src"), picture.get_attribute("alt")
     slider.focus()
@@ -82,4 +82,18 @@ def test_solutions_are_folded_and_open(browser, lecture):
     assert not content.is_visible()
     solution.locator(".admonition-title").click()
     content.wait_for(state="visible", timeout=3000)
+    tab.close()
+
+
+def test_folded_code_opens_by_keyboard(browser, lecture):
+    tab = browser.new_page()
+    tab.goto(lecture.html.as_uri())
+    fold = tab.locator("div.cell.tag_kind-check details").first
+    assert fold.locator("summary").inner_text() == "How this is checked"
+    assert not fold.locator("pre").is_visible() and fold.locator("xpath=..").locator(".cell_output").is_visible()
+    fold.locator("summary").press("Enter")
+    fold.locator("pre").wait_for(state="visible", timeout=3000)
+    assert "@title" not in tab.locator("article").inner_text()
+    tab.emulate_media(media="print")
+    assert tab.locator("div.cell details:not([open])").first.is_hidden()
     tab.close()

@@ -12,13 +12,18 @@ from flbook.book import lectures, ledger
 LIB = Path(ledger.__file__).parents[2]
 RECORD = dict(
     name="heatmap.slope_in_n",
-    kind="key_number",
+    kind="claim",
+    says="The signal that is needed falls with $n",
+    headline=True,
     value=-0.263,
+    theory=-0.25,
+    sharpness=15.0,
+    z=-8.2,
     book=-0.26,
     tol=0.01,
     rtol=None,
     claim=[-0.3, None],
-    excludes={"no dependence": -1.0},
+    excludes={"no dependence, cao2022benign": -1.0},
     why="finite n",
     seeds=[-0.26, -0.25] * 5,
     interval=None,
@@ -29,7 +34,8 @@ RECORD = dict(
     holds=True,
     note="",
 )
-FIELDS = "name notebook value book tol claim excludes seeds source scale device holds kind why".split()
+FIELDS = "name notebook says theory sharpness z headline value book tol claim excludes seeds source".split()
+FIELDS += "scale device holds kind why".split()
 
 
 def notebook(*records, title="A lecture"):
@@ -52,9 +58,12 @@ def checkout(tmp_path):
         "      - file: book/two/second  # comment\n      - file: 'book/one/first'\n      - file: book/notation\n"
     )
     identity = RECORD | dict(
-        name="x.w", kind="identity", value=0.0, tol=1e-10, rtol=1e-10, claim=[None, 1e-10], seeds=None
+        name="x.w", kind="identity", says="Both agree", headline=False, value=0.0, tol=1e-10, rtol=1e-10,
+        claim=[None, 1e-10], seeds=None, theory=None, sharpness=None, z=None, excludes={"twice": 1.0},
+    )  # fmt: skip
+    stored = RECORD | dict(
+        name="heatmap.paper", scale="paper", device="cuda", holds=False, value=None, theory=None, sharpness=2.5
     )
-    stored = RECORD | dict(name="heatmap.paper", scale="paper", device="cuda", holds=False, value=None)
     pages = {
         "one/first": notebook(RECORD, stored),
         "two/second": notebook(identity, title="Two"),
@@ -85,21 +94,38 @@ def test_json_is_one_object_a_line(checkout):
 
 def test_text_reads(checkout):
     text = ledger.as_text(ledger.collect(checkout))
-    assert "A lecture  (book/one/first.ipynb)" in text
-    assert "holds           heatmap.slope_in_n  -0.263  (book -0.26 ± 0.01; claim at least -0.3)" in text
-    assert "differs, stored" in text and "relative error below 1e-11" in text
-    assert text.endswith("3 key numbers, 2 holding, 1 not; 1 stored at the papers' scale")
-    assert ledger.as_text([]).strip() == "0 key numbers, 0 holding"
+    lines = [line.rstrip() for line in text.splitlines()]
+    assert "A lecture  (book/one/first.ipynb)" in lines
+    first = lines.index("A lecture  (book/one/first.ipynb)")
+    assert lines[first + 1].startswith("* differs, stored  The signal"), "the weakest first"
+    measured = "measured -0.263, theory -0.25, not -1 (no dependence, cao2022benign)"
+    assert lines[first + 3] == f"* holds           The signal that is needed falls with $n: {measured}"
+    scores = "15 half-widths to the nearest rival, -8.2 standard errors from theory; claim at least -0.3; kou2023benign"
+    assert lines[first + 4].strip().startswith(f"slope_in_n; {scores}")
+    assert "  holds           Both agree: relative error below 1e-11, not 1 (twice)" in lines
+    assert lines[-2] == "3 claims, 2 holding, 1 not; 1 of stored runs"
+    shares = "100% have a sharpness of 2 or more, 50% have a sharpness of 3 or more."
+    assert lines[-1] == f"Of 2 claims that meet a theory or a published rival, {shares}"
+    assert ledger.as_text([]).strip().startswith("0 claims, 0 holding")
+
+
+def test_a_rival_counts_as_published_if_it_names_its_paper(checkout):
+    found = ledger.collect(checkout)
+    dull = {**found[2], "sharpness": 1.0}
+    assert ledger.shares([dull]) == (0.0, 0.0) and ledger.shares([found[1], dull]) == (0.5, 0.5)
+    assert ledger.shares([found[1], {**dull, "excludes": {"chance": 0.5}}]) == (1.0, 1.0), "no published rival"
 
 
 def test_page_links_cites_and_escapes(checkout):
     page = ledger.as_page(ledger.collect(checkout), keys={"kou2023benign"})
-    assert page.startswith("# Ledger\n\n**3 key numbers, 2 holding, 1 not;")
+    assert page.startswith("# Ledger\n\n**3 claims, 2 holding, 1 not;")
     assert page.index("## [Two](two/second.ipynb)") < page.index("## [A lecture](one/first.ipynb)")
-    (line,) = [line for line in page.splitlines() if "slope" in line]
-    assert r"{cite:t}`kou2023benign`, Theorem 4.2, \|mu\| = \$1" in line
-    assert r"<code>heatmap.<wbr>slope\_<wbr>in\_<wbr>n</code>" in line
-    assert "**-0.263**<br>book -0.26 ± 0.01<br>claim: at least -0.3<br>10 seeds: mean" in line
+    assert "2 claims, 2 of them headlines; the weakest has a sharpness of 2.5\n:class: dropdown" in page
+    _, line = [line for line in page.splitlines() if "The signal" in line]
+    assert line.startswith(
+        r"| **The signal that is needed falls with \$n**<br>{cite:t}`kou2023benign`, Theorem 4.2, \|mu\|"
+    )
+    assert "measured -0.263, theory -0.25, not -1" in line and "claim at least -0.3<br>15 half-widths" in line
     assert len(line.replace(r"\|", "").split("|")) == 5
     assert "kou2023benign, Theorem" in ledger.as_page(ledger.collect(checkout)), "unknown keys stay as they are"
 

@@ -18,14 +18,6 @@ def test_a_split_leaves_nothing_out_and_nothing_twice():
     assert torch.cdist(data.x.flatten(1), data.x_test.flatten(1)).min() > 0
 
 
-def test_an_ensemble_is_its_members():
-    together = ten_digits(50, seed=(4, 9))
-    for place, seed in enumerate((4, 9)):
-        for part, one in zip(together, ten_digits(50, seed), strict=True):
-            assert torch.equal(part[place], one)
-    assert not torch.equal(together.y[0], together.y[1])
-
-
 @pytest.mark.parametrize("n", [0, 1797])
 def test_a_split_needs_both_halves(n):
     with pytest.raises(ValueError, match=rf"^n must be a whole number in \[1, 1796\]; got {n}$"):

@@ -2,7 +2,6 @@
 
 import math
 
-import pytest
 import torch
 
 from flbook.data.tokens import TokenSelection, fresh_tokens
@@ -26,12 +25,6 @@ def test_the_head_reads_one_over_root_two():
     torch.testing.assert_close(read, torch.tensor([1.0, -1.0]).double() / math.sqrt(2))
 
 
-def test_an_ensemble_is_the_loop_over_seeds():
-    both = DATA.draw((3, 4))
-    for k, seed in enumerate((3, 4)):
-        assert torch.equal(both.x[k], DATA.draw(seed).x)
-
-
 def test_test_noise_is_not_training_noise():
     train, test = DATA.draw(0), DATA.draw_test(10, 0)
     xi, fresh = (s.x - torch.einsum("nlc,cd->nld", DATA.pattern(s.y), DATA.mu) for s in (train, test))
@@ -51,18 +44,3 @@ def test_the_law_of_fresh_tokens_has_the_moments_of_drawn_ones():
         error = (drawn.std(0) * math.sqrt(1 / 8000 + 1 / points)).clamp(min=1e-3)
         assert ((law.mean(0) - drawn.mean(0)).abs() < 5 * error).all()
     torch.testing.assert_close(scores.std(0), torch.full((5,), float(u.norm())).double(), rtol=0.02, atol=0)
-
-
-@pytest.mark.parametrize(
-    "change, message",
-    [
-        ({"mu_norm": 0.0}, "mu_norm must be a number above 0; got 0.0"),
-        ({"varrho": 1.0}, r"varrho must be a number in \[0, 1\); got 1.0"),
-        ({"tokens": 3}, "tokens must be a whole number of at least 4; got 3"),
-        ({"flip_prob": 0.5}, r"flip_prob must be a number in \[0, 0.5\); got 0.5"),
-        ({"d": 1}, "d must be a whole number of at least 2; got 1"),
-    ],
-)
-def test_bad_input_gets_one_sentence(change, message):
-    with pytest.raises(ValueError, match=message):
-        TokenSelection(**change)

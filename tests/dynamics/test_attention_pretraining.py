@@ -5,7 +5,7 @@ import torch
 
 from flbook.data.single_index_prompts import SingleIndexPrompts
 from flbook.dynamics import attention_pretraining as pretraining
-from flbook.dynamics.attention_pretraining import Example, Summaries
+from flbook.dynamics.attention_pretraining import Example
 from flbook.models.relu_layer import ReLULayer
 
 PROMPTS = SingleIndexPrompts(n=6, d=4, r=2, noise=0.3)
@@ -60,9 +60,3 @@ def test_the_dual_is_ridge_regression_on_the_products():
     predicted = pretraining.dual_prediction(seen, alpha)(c, q)
     torch.testing.assert_close(predicted, attention(fresh.context, fresh.query[:, None])[:, 0])
     torch.testing.assert_close(attention.gamma.flatten(), primal)
-
-
-def test_a_ridge_is_positive():
-    seen = Summaries(*(torch.ones(shape).double() for shape in ((3, 2), (3, 2), (3,))))
-    with pytest.raises(ValueError, match="lam must be a number above 0; got 0.0"):
-        pretraining.dual_ridge(seen, 0.0)

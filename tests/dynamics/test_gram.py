@@ -86,14 +86,6 @@ def test_coefficients_train_like_weights(activation, bias, scale, data, rule, re
     assert abs(expected[until - 1] - expected[0]).max() > 0.05 * largest, "training must have gone somewhere"
 
 
-def test_a_step_onto_the_kink_would_be_reported():
-    _, gram, _ = both(relu)
-    w_xi = gram.gram.w_xi.clone()
-    w_xi[1, 2, 3] = 1e-13
-    gram = replace(gram, gram=gram.gram._replace(w_xi=w_xi))
-    assert (nearest_to_the_kink(gram).of(gram.start()) < CLOSE).tolist() == [False, True, False]
-
-
 @pytest.mark.parametrize("loss", [logistic, hinge, squared], ids=repr)
 @pytest.mark.parametrize("bias", [False, True], ids=["", "bias"])
 @pytest.mark.parametrize("activation", ACTIVATIONS.values(), ids=ACTIVATIONS)
@@ -113,17 +105,6 @@ def test_gradient_coefficients_stand_for_the_gradient(activation, bias, loss):
         if bias:
             torch.testing.assert_close(found["b"].unflatten(-1, (2, M)), expected["b"], rtol=1e-10, atol=1e-12)
         torch.testing.assert_close(gram.norm(found), direct.norm(expected), rtol=1e-10, atol=1e-12)
-
-
-@pytest.mark.parametrize("activation", ACTIVATIONS.values(), ids=ACTIVATIONS)
-def test_gradient_is_the_finite_difference(activation):
-    _, gram, sample = both(activation, bias=True, flip_prob=0.2)
-    params, grad, h = gram.start(), gram.gradient(gram.start()), 1e-6
-    generator = torch.Generator().manual_seed(0)
-    way = {name: torch.randn(p.shape, generator=generator, dtype=p.dtype) for name, p in params.items()}
-    up, down = (gram.train_loss({name: p + s * way[name] for name, p in params.items()}) for s in (h, -h))
-    slope = (span(grad, sample) * span(way, sample)).flatten(1).sum(-1) + (grad["b"] * way["b"]).sum(-1)
-    torch.testing.assert_close((up - down) / (2 * h), slope, rtol=1e-6, atol=1e-8)
 
 
 def test_everything_by_hand():

@@ -128,8 +128,6 @@ def test_gaussian_process_has_its_covariance():
     found = torch.einsum("smc,spc->mp", many, many) / (3000 * 5)
     assert (found - kernel).abs().max() < 0.05
     assert (torch.einsum("smc,sme->ce", many, many) / (3000 * 6) - torch.eye(5)).abs().max() < 0.06
-    with pytest.raises(ValueError, match="length must be a number above 0; got 0.0"):
-        gaussian_process(particles, 0.0, 0)
 
 
 def test_modified_acts_only_where_the_loss_has_stalled():
@@ -138,11 +136,6 @@ def test_modified_acts_only_where_the_loss_has_stalled():
     now, before = torch.tensor([0.3, 0.1]), torch.tensor([0.3, 0.3])
     after = rule(particles, before, now, 1)
     assert (after.w[0] != particles.w[0]).all() and (after.w[1] == particles.w[1]).all()
-
-
-def test_bad_sizes_are_refused():
-    with pytest.raises(ValueError, match="m must be a whole number of at least 1; got 0"):
-        mean_field.draw(0, 2, 2, 0)
 
 
 def test_joint_dynamics_with_many_turns_is_the_static_one():

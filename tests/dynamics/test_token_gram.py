@@ -9,7 +9,6 @@ from flbook import measures
 from flbook.data.tokens import TokenSelection
 from flbook.dynamics.pooled_tokens import PooledTraining
 from flbook.dynamics.token_gram import TokenGram, TokenTraining, gradient_flow
-from flbook.lectures.benign_overfitting.token_selection import selection
 from flbook.lectures.benign_overfitting.token_selection.token_attention import TokenAttention
 from flbook.training.fit import fit
 from flbook.training.network import Training
@@ -74,13 +73,6 @@ def test_the_gradient_stays_exact_when_softmax_is_saturated():
     rest = 1 - reduced.attention(late).max(-1).values
     assert float(rest.max()) < 1e-12 and torch.isfinite(late["query"]).all()
     assert (reduced.predict(late) * reduced.observed > 0).all()
-
-
-def test_before_training_the_error_is_the_closed_form():
-    data = TokenSelection(n=4, d=30, mu_norm=5.0)
-    problem = TokenTraining.of(data, data.draw(0))
-    error = float(measures.test_error(problem, problem.start(), 8192))
-    assert abs(error - selection.uniform_attention_error(5.0)) < 0.003
 
 
 def test_the_pooled_rival_is_logistic_regression_on_the_mean_token():

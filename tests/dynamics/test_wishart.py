@@ -14,7 +14,6 @@ from flbook.data import SignalNoise
 from flbook.data.signal_noise import flipped_labels
 from flbook.dynamics import Gram, GramTraining, draw_gram
 from flbook.dynamics.wishart import bartlett, draw_training
-from flbook.models import TwoLayerCNN
 from flbook.training.fit import fit
 from flbook.training.optimizers import GradientDescent
 
@@ -62,13 +61,6 @@ def test_same_distribution_as_from_vectors(orthogonal):
     p = {name: stats.ks_2samp(here[name].numpy(), there[name].numpy()).pvalue for name in here}
     worst = min(p, key=p.get)
     assert p[worst] > 1e-3 / len(p), (worst, p[worst])
-
-
-def test_the_comparison_can_fail():
-    # one degree of freedom too many, as if the noise were orthogonal to the signal and counted in d dimensions
-    here = statistics(draw_gram(N, K, D + 1, sigma_0=SIGMA_0, sigma_xi=SIGMA_XI, seed=SEEDS), False)
-    there = statistics(given(False), False)
-    assert min(stats.ks_2samp(here[name].numpy(), there[name].numpy()).pvalue for name in here) < 1e-12
 
 
 @ORTHOGONAL
@@ -159,12 +151,8 @@ def test_ten_million_dimensions_draw_no_more_numbers_than_a_thousand(monkeypatch
 @pytest.mark.parametrize(
     "arguments, sentence",
     [
-        (dict(n=0), "n must be a whole number of at least 1; got 0"),
-        (dict(d=1), "d must be a whole number of at least 2; got 1"),
         (dict(d=8), r"d must be at least n \+ k \+ 1 = 9, so that 4 noise patches and 4 filters are .*; got d = 8"),
         (dict(d=(100, 8, 50)), r"d must be at least n \+ k \+ 1 = 9, .*; got d = 8"),
-        (dict(sigma_xi=0.0), "sigma_xi must be a number above 0; got 0.0"),
-        (dict(sigma_xi=math.inf), "sigma_xi must be a number above 0; got inf"),
     ],
     ids=str,
 )
@@ -172,14 +160,6 @@ def test_bad_input_is_one_sentence(arguments, sentence):
     with pytest.raises(ValueError, match=sentence) as error:
         draw_gram(**dict(n=4, k=4, d=100, sigma_0=0.1) | arguments)
     assert "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize("sigma_0", [-1.0, math.nan, math.inf])
-def test_a_start_of_negative_or_infinite_size_is_refused(sigma_0):
-    with pytest.raises(ValueError, match="^sigma_0 must be a number of at least 0"):
-        draw_gram(4, 4, 100, sigma_0=sigma_0)
-    with pytest.raises(ValueError, match="^sigma_0 must be a number of at least 0"):
-        TwoLayerCNN(10, 2, sigma_0=sigma_0)
 
 
 def test_a_grid_of_training_problems_is_each_of_its_cells():

@@ -22,8 +22,3 @@ def test_it_follows_its_law(falling):
     answer = LeastMeanSquares(1 / 5, falling)(prompts.context, prompts.query)
     law = theory.falling_risk(3, 12, 0.7) if falling else theory.lms_risk(3, 12, 0.7)
     assert (answer - prompts.target).square().mean().item() == pytest.approx(float(law), rel=0.05)
-
-
-def test_no_step_is_refused():
-    with pytest.raises(ValueError, match="eta must be a number above 0; got 0"):
-        LeastMeanSquares(0.0)

@@ -96,9 +96,6 @@ def test_another_length_warns_with_the_floor():
 
 
 @pytest.mark.parametrize("make, message", [
-    (lambda: LinearAttention(GAMMA, n=0), "n must be a whole number of at least 1 or None; got 0"),
-    (lambda: LinearTransformer(3, 0), "layers must be a whole number of at least 1; got 0"),
-    (lambda: LinearTransformer(2.5), "d must be a whole number of at least 1; got 2.5"),
     (lambda: LinearAttention(torch.eye(4).double())(*PROMPTS.draw(2, 0)[:2]), "do not fit a gamma"),
     (lambda: LinearAttention(GAMMA)(Context(torch.ones(2, 0, 3).double(), torch.ones(2, 0).double()),
                                     torch.ones(2, 1, 3).double()), "at least one example"),

@@ -40,10 +40,6 @@ def test_prefixes_of_a_prompt_are_prompts():
 
 def test_bad_input_is_one_sentence():
     layer, prompts = ReLULayer.draw(7, 4), SingleIndexPrompts(n=9, d=4).draw(3, seed=1)
-    with pytest.raises(ValueError, match="m must be a whole number of at least 1; got 0"):
-        ReLULayer.draw(0, 4)
-    with pytest.raises(ValueError, match="spread must be a number of at least 0; got -1.0"):
-        layer.biased(-1.0)
     with pytest.raises(ValueError, match=r"inputs of shape \(3, 9, 3\) do not fit"):
         layer(prompts.context.x[..., :3])
     with pytest.raises(ValueError, match="lengths must lie between 1 and the prompt's n = 9"):

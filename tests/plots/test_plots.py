@@ -2,8 +2,6 @@
 
 import base64
 import io
-import subprocess
-import sys
 from itertools import pairwise
 
 import matplotlib as mpl
@@ -289,11 +287,6 @@ def test_a_figure_without_words_is_refused(alt):
 def test_what_cannot_be_drawn_gets_a_sentence(phases, history, draw, sentence):
     with pytest.raises(ValueError, match=sentence):
         draw(phases, history)
-
-
-def test_drawing_and_fitting_load_no_torch():
-    code = "import sys, flbook.plots, flbook.fits; sys.exit('torch' in sys.modules or 'tqdm' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
 def test_series_carry_their_spread_and_the_lines_beside_them():

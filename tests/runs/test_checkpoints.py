@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from flbook.data import LinearPrompts
-from flbook.runs import checkpoints, files
+from flbook.runs import checkpoints
 
 TENSORS = {"w": torch.tensor([[1.0, 2.5]]), "steps": torch.tensor(7)}
 
@@ -44,16 +44,3 @@ def test_a_broken_or_absent_file_is_one_sentence(tmp_path):
         checkpoints.load(tmp_path / "one")
     with pytest.raises(ValueError, match="there is no checkpoint two"):
         checkpoints.load(tmp_path / "two")
-
-
-def test_an_interruption_leaves_the_old_file(tmp_path, monkeypatch):
-    checkpoints.save(tmp_path / "one", TENSORS, {})
-
-    def interrupt(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(files.os, "replace", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        checkpoints.save(tmp_path / "one", {"w": torch.zeros(1)}, {})
-    assert torch.equal(checkpoints.load(tmp_path / "one")["w"], TENSORS["w"])
-    assert len(list(tmp_path.iterdir())) == 1

@@ -42,9 +42,9 @@ def test_isotropic_values_and_limits():
     best = theory.attention_optimum(20, np.eye(5))
     assert theory.attention_risk(best, 20, np.eye(5)) == pytest.approx(theory.isotropic_risk(20, 5), rel=1e-12)
     assert theory.isotropic_risk(20, 5) == pytest.approx(1.1538, abs=5e-5)
-    assert theory.attention_risk(best, np.inf, np.eye(5)) == pytest.approx(theory.isotropic_floor(20, 5), rel=1e-12)
-    assert theory.isotropic_floor(20, 5) == pytest.approx(0.26627, abs=5e-6)
-    assert theory.attention_risk(best, 1e9, LAM := np.eye(5), 0.0) == pytest.approx(theory.isotropic_floor(20, 5), 1e-6)
+    endless = 5 * (6 / 26) ** 2  # d ((d + 1)/(n + d + 1))²
+    assert theory.attention_risk(best, np.inf, np.eye(5)) == pytest.approx(endless, rel=1e-12)
+    assert theory.attention_risk(best, 1e9, LAM := np.eye(5), 0.0) == pytest.approx(endless, rel=1e-6)
     np.testing.assert_allclose(theory.attention_optimum(np.inf, 2 * LAM), LAM / 2)
     matched = theory.attention_optimum(20, LAM := np.diag([1.0, 0.25]), 0.0, np.linalg.inv(LAM))
     np.testing.assert_allclose(matched, 20 / 23 * np.linalg.inv(LAM))

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
 from flbook.data import SignalNoise
 from flbook.models import TwoLayerCNN, leaky_relu, relu, relu_power, softplus
@@ -187,21 +186,6 @@ def test_gradient_at_other_labels():
 def test_predicts_on_fresh_patches():
     problem, fresh = training(), SignalNoise(n=5, d=4).draw_test(7, (0, 1)).x
     torch.testing.assert_close(problem.predict(problem.start(), fresh), problem.model(fresh).detach())
-
-
-def test_any_module_will_do():
-    class Perceptron(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.layer = nn.Linear(8, 1, dtype=torch.float64)
-
-        def forward(self, x):
-            return self.layer(x.flatten(-2))[..., 0]
-
-    sample = SignalNoise(n=5, d=4).draw(0)
-    losses = [Quantity("loss", Training(Perceptron(), sample.x, sample.y).train_loss)]
-    history = fit(Training(Perceptron(), sample.x, sample.y), GradientDescent(0.1), 20, losses).history
-    assert history.loss[-1] < history.loss[0]
 
 
 def test_a_model_without_ensemble_axes_refuses_data_with_them():

@@ -1,1 +1,1 @@
-"""How the book is made and read: key numbers and their rows, the executor of lectures, the ledger."""
+"""How the book is made and read: claims and their lines, the executor of lectures, the ledger."""

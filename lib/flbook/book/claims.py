@@ -1,123 +1,256 @@
-"""What a key number may be called with: every argument is checked before anything is compared or shown.
+"""Claims: a page's measurements, held against what the lecture wrote down before them.
 
-A number that cannot fail is not a test, so a call that could never fall is a mistake of its author and raises
-ValueError wherever it runs.
+The statements stand in the lecture's `claims.toml` (`flbook.book.statements`). The page measures and asks:
+`Claims.check` compares a measurement with what the page prints and with the interval that the theory allows at this
+finite size; `Claims.identity` checks an exact equation. Both show one line that opens to the rest, whose metadata the
+ledger reads, and leave a glue record, so that prose cites the measured value.
+
+Outside the tests a miss is a note in the line, so that a student may play. Under ``FLBOOK_STRICT=1`` it raises.
 """
 
 import math
+import os
+import sys
 
 import numpy as np
 
-from flbook.book import row
+from flbook.book import measured as measurements
+from flbook.book import row, statements
 
-SEEDS = 10  # fewer do not give a standard error worth the name
-
-
-def require_texts(name, **texts):
-    """Names and reasons are part of the statement: none may be empty."""
-    if not isinstance(name, str) or not name or any(c.isspace() or c in "`:<>" for c in name):
-        raise ValueError(f"name is {name!r}; it must be like 'lecture.quantity', without spaces, colons or backticks.")
-    for argument, text in texts.items():
-        if not isinstance(text, str) or not text.strip():
-            raise ValueError(f"key number {name}: {argument} is {text!r}; it must be a phrase or a sentence.")
+GLUE = "application/papermill.record/"
+ROOM = 4.0  # standard errors between the mean over seeds and either end of the claim
 
 
-def array(x):
-    """Numbers in any container as float64; a tensor is asked by its methods, so that torch need not be imported."""
-    return np.asarray(x.detach().cpu().numpy() if hasattr(x, "detach") else x, dtype=np.float64)
+class ClaimMiss(AssertionError):
+    """A measurement is not what the page claims; raised only under ``FLBOOK_STRICT=1``."""
 
 
-def scalar(name, argument, x):
-    """One number, NaN included: a measurement may fail to exist."""
-    try:
-        x = array(x)
-    except (TypeError, ValueError):
-        raise ValueError(f"key number {name}: {argument} is {x!r}; it must be one number.") from None
-    if x.size != 1:
-        raise ValueError(f"key number {name}: {argument} has shape {x.shape}; it must be one number.")
-    return float(x.reshape(()))
+class Claims:
+    """The claims of one lecture, read from the file beside its experiment.
+
+    Parameters
+    ----------
+    lecture
+        Its name, with or without its chapter, as in ``"relu_heatmap"``; or the path of a claims file of your own.
+
+    Raises
+    ------
+    ValueError
+        If there is no such lecture, or its claims file could not decide anything.
+
+    Examples
+    --------
+    >>> from flbook import Claims
+    >>> claims = Claims("relu_heatmap")
+    >>> claims["slope_in_d"].theory
+    0.25
+    """
+
+    def __init__(self, lecture):
+        path = statements.path(lecture)
+        self.lecture, self._statements = path.parent.name, statements.read(path)
+
+    def __iter__(self):
+        return iter(self._statements)
+
+    def __getitem__(self, name):
+        """The statement of this name."""
+        if name not in self._statements:
+            raise ValueError(f"claims of {self.lecture}: there is no table [{name}]; write the claim down first.")
+        return self._statements[name]
+
+    def check(self, name, measured, *, seeds=None, interval=None, theory=None, excludes=None, result=None):
+        r"""Hold a measurement against the statement of this name.
+
+        It holds if it lies in the claim, is within the tolerance of the book's value, and leaves room on both sides:
+        four standard errors around the mean over seeds, or, without seeds, the width of `interval` around the value.
+        Under ``FLBOOK_SEED`` only the claim and the rivals are compared, and a stored result is skipped.
+
+        Parameters
+        ----------
+        name
+            The table in the claims file.
+        measured
+            A number; an array of one number per seed, shape ``(seed,)``, at least ten, whose mean is the value; or a
+            fit of `flbook.fits`, which brings its value, its interval and a number per seed.
+        seeds
+            The statistic per seed, where it is no mean of them.
+        interval
+            ``(lo, hi)``, 95 %, of a statistic that is fitted to all seeds at once.
+        theory
+            A closed form at the page's setting, where the statement has no literal.
+        excludes
+            Name and value of rivals that the page measured or computed; they join those of the statement.
+        result
+            The Dataset behind the number: supplies scale, device and command.
+
+        Raises
+        ------
+        ValueError
+            If nothing could be decided: no such statement, a rival inside the claim or no rival at all, too few seeds.
+        ClaimMiss
+            Under ``FLBOOK_STRICT=1``, if the claim does not hold; after its line is shown.
+        """
+        statement, where = self[name], f"claims of {self.lecture}, [{name}]"
+        if statement.kind == "identity":
+            raise ValueError(f"{where}: it is an identity; ask claims.identity.")
+        value, seeds, interval = measurements.measurement(where, measured, seeds, interval)
+        theory, ends, rivals = _bounds(where, statement, theory, excludes)
+        origin = measurements.origin(where, result)
+        fresh, computed_under = os.environ.get("FLBOOK_SEED", ""), origin.pop("fresh_seed")
+        stored = origin["scale"] == "paper"
+        skipped = stored and fresh not in ("", computed_under)
+        abroad = not origin["device"].startswith("cpu") and not stored  # a stored number is the same everywhere
+        allowed = statement.tolerance * (10 if abroad else 1)
+
+        outside = (
+            [] if statements.inside(value, ends) else [f"{row.short(value)} lies outside the claim, {row.span(ends)}"]
+        )
+        misses = list(outside)
+        if not fresh and not abs(value - statement.book) <= allowed * (1 + 1e-9):
+            off = row.short(abs(value - statement.book))
+            misses.append(f"it is {off} off the book's value, {row.short(allowed)} is allowed")
+        cramped = _cramped(value, ends, seeds, interval)
+        if not fresh and not misses:
+            misses += cramped
+
+        digits = row.decimals(statement.tolerance)
+        self._show(
+            statement,
+            value=row.rounded(value, digits),
+            theory=None if theory is None else float(f"{theory:.6g}"),
+            claim=[float(f"{end:.6g}") if math.isfinite(end) else None for end in ends],
+            excludes={rival: row.rounded(x, digits) for rival, x in rivals.items()},
+            seeds=None if seeds is None else [row.rounded(x, digits) for x in seeds],
+            interval=None if interval is None else [row.rounded(x, digits) for x in interval],
+            **origin,
+            holds=None if skipped else not misses,
+            acceptable=not outside and not cramped,  # whatever the book says
+            note="" if skipped else "; ".join(misses) or (f"{origin['device']}: ten times the tolerance" * abroad),
+        )
+
+    def identity(self, name, computed, expected, *, broken):
+        r"""State that two things are exactly equal, and prove that a wrong formula would have been noticed.
+
+        The largest relative error is :math:`\max_i |c_i - e_i| \, / \, \max_i |e_i|`.
+
+        Parameters
+        ----------
+        name
+            The table in the claims file, whose `rtol` is the largest relative error allowed.
+        computed, expected
+            Arrays, tensors or DataArrays of one shape.
+        broken
+            Name of a wrong formula, and what it gives in place of `computed`; each misses by more than `rtol`.
+
+        Raises
+        ------
+        ValueError
+            If shapes clash, `expected` is zero everywhere, or a wrong formula passes.
+        ClaimMiss
+            Under ``FLBOOK_STRICT=1``, if the error exceeds `rtol`; after its line is shown.
+        """
+        statement, where = self[name], f"claims of {self.lecture}, [{name}]"
+        if statement.kind != "identity":
+            raise ValueError(f"{where}: it is a measurement; ask claims.check.")
+        expected, rtol = measurements.array(expected), statement.rtol
+        if not (expected.size and np.isfinite(expected).all() and np.abs(expected).max() > 0):
+            raise ValueError(
+                f"{where}: expected must be finite and not zero everywhere; "
+                "compare the two sides of the equation, not their difference with zero."
+            )
+        error = measurements.relative_error(where, "computed", computed, expected)
+        missed = {}
+        for formula, wrong in _named(where, "broken", broken).items():
+            miss = measurements.relative_error(where, f"broken[{formula!r}]", wrong, expected)
+            if not (math.isfinite(miss) and miss > rtol):
+                raise ValueError(
+                    f"{where}: the wrong formula {formula!r} has relative error {miss:.2g}; "
+                    f"it must be finite and above rtol = {rtol:g}, or the identity tells nothing."
+                )
+            missed[formula] = float(f"{miss:.2g}")
+        holds = bool(error <= rtol)
+        self._show(
+            statement,
+            value=row.rounded(error, row.decimals(rtol)),
+            book=0.0,
+            claim=[None, rtol],
+            excludes=missed,
+            why="exact, up to rounding errors",
+            holds=holds,
+            acceptable=holds,
+            note="" if holds else f"its largest relative error is {error:.2g}, {rtol:g} is allowed",
+        )
+
+    def _show(self, statement, **found):
+        """Emit the line and the glue record (without a notebook: print the line), then raise a miss if asked to."""
+        record = dict(
+            name=f"{self.lecture}.{statement.name}",
+            kind=statement.kind,
+            says=statement.says,
+            headline=statement.headline,
+            book=statement.book,
+            tol=statement.tolerance,
+            rtol=statement.rtol,
+            why=statement.why,
+            source=statement.source,
+        )
+        record |= dict(theory=None, seeds=None, interval=None, scale="book", device="cpu", command="") | found
+        record |= dict(sharpness=row.sharpness(record), z=row.z(record))
+        shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+        if shell is None:
+            print(row.text(record))
+        else:
+            from IPython.display import display
+
+            shown = {"text/html": row.html(record), "text/plain": row.text(record)}
+            display(shown, raw=True, metadata={"flbook": record})
+            glue = {"scrapbook": {"name": record["name"], "mime_prefix": GLUE}}
+            display({f"{GLUE}text/plain": row.value(record)}, raw=True, metadata=glue)
+        if record["holds"] is False and os.environ.get("FLBOOK_STRICT", "0") not in ("", "0"):
+            raise ClaimMiss(f"{record['name']} = {row.value(record)}: {record['note']}.")
 
 
-def finite(name, argument, x):
-    """One finite number."""
-    x = scalar(name, argument, x)
-    if not math.isfinite(x):
-        raise ValueError(f"key number {name}: {argument} is {x}; it must be a finite number.")
-    return x
+def _bounds(where, statement, theory, excludes):
+    """Theory, the ends of the claim and all rivals, from the statement and what the page brings; checked together."""
+    if theory is not None and statement.theory is not None:
+        raise ValueError(f"{where}: theory is {statement.theory:g} in the claims file; the call must not give another.")
+    theory = statement.theory if theory is None else measurements.finite(where, "theory", theory)
+    if theory is None and statement.within is not None:
+        raise ValueError(f"{where}: the claim is within {statement.within:g} of theory; the call must give theory.")
+    ends = statement.span(theory)
+    rivals = dict(statement.excludes)
+    for rival, x in (excludes or {}).items():
+        rivals[rival] = measurements.finite(where, f"excludes[{rival!r}]", x)
+    _named(where, "excludes", rivals)
+    statements.check_rivals(where, rivals, ends)
+    statements.check_theory(where, theory, ends)
+    return theory, ends, rivals
 
 
-def tolerance(name, book, tol, rtol):
-    """The absolute tolerance, from exactly one of the two ways to state it."""
-    if (tol is None) == (rtol is None):
-        raise ValueError(f"key number {name}: tol is {tol} and rtol is {rtol}; exactly one of the two must be given.")
-    allowed = finite(name, "tol", tol) if rtol is None else finite(name, "rtol", rtol) * abs(book)
-    if not allowed > 0:
-        raise ValueError(f"key number {name}: at book = {book:g} the tolerance is {allowed:g}; it must be above 0.")
-    return allowed
-
-
-def claim(name, ends, book):
-    """The two ends of the claim, ``None`` where a side is open; the book's value lies between them."""
-    if not isinstance(ends, tuple | list) or len(ends) != 2 or all(end is None for end in ends):
-        raise ValueError(f"key number {name}: claim is {ends!r}; it must be (lo, hi), where one of them may be None.")
-    lo, hi = (None if end is None else finite(name, "claim", end) for end in ends)
-    if lo is not None and hi is not None and not lo < hi:
-        raise ValueError(f"key number {name}: claim is ({lo:g}, {hi:g}); its lower end must be below its upper end.")
-    if not inside(book, (lo, hi)):
-        raise ValueError(f"key number {name}: book = {book:g} must lie inside the claim, {row.span((lo, hi))}.")
-    return [lo, hi]
-
-
-def inside(value, ends):
-    """Whether a value lies in the claim, of which one side at least is closed; NaN lies in none."""
-    lo, hi = ends
-    return (lo is None or value >= lo) and (hi is None or value <= hi)
-
-
-def alternatives(name, argument, pairs):
-    """At least one named alternative that would have made the call fail."""
+def _named(where, argument, pairs):
+    """At least one named alternative that would have made the claim fall."""
     if not isinstance(pairs, dict) or not pairs:
         raise ValueError(
-            f"key number {name}: {argument} is {pairs!r}; it must be a dict of at least one alternative that would "
-            "have failed, because a number that cannot fail is not a test."
+            f"{where}: {argument} is {pairs!r}; it must be a dict of at least one alternative that would have failed, "
+            "because a number that cannot fail is not a test."
         )
     return pairs
 
 
-def rivals(name, excludes, ends):
-    """The rival values, none of which the claim admits."""
-    values = {}
-    for rival, x in alternatives(name, "excludes", excludes).items():
-        values[rival] = finite(name, f"excludes[{rival!r}]", x)
-        if inside(values[rival], ends):
-            raise ValueError(
-                f"key number {name}: the claim, {row.span(ends)}, admits the rival {rival!r} = "
-                f"{row.short(values[rival])}; it must exclude every rival."
-            )
-    return values
-
-
-def seeds(name, values):
-    """The statistic per seed, or None."""
-    values = None if values is None else array(values)
-    if values is not None and (values.ndim != 1 or values.size < SEEDS):
-        raise ValueError(
-            f"key number {name}: seeds has shape {values.shape}; it must hold one number a seed, at least {SEEDS}."
-        )
-    return values
-
-
-def interval(name, ends):
-    """The interval of a pooled fit, or None."""
-    ends = None if ends is None else array(ends)
-    if ends is not None and (ends.shape != (2,) or ends[0] > ends[1]):
-        raise ValueError(f"key number {name}: interval is {ends.tolist()}; it must be (lo, hi) with lo <= hi.")
-    return ends
-
-
-def origin(name, result):
-    """Scale, device, command and fresh seed of a Dataset; a page computes at the book's scale on the CPU."""
-    attrs = dict(scale="book", device="cpu") if result is None else getattr(result, "attrs", {})
-    if "scale" not in attrs or "device" not in attrs:
-        raise ValueError(f"key number {name}: result must be a Dataset with scale and device, as a sweep returns it.")
-    return {key: str(attrs.get(key, "")) for key in ("scale", "device", "command", "fresh_seed")}
+def _cramped(value, ends, seeds, interval):
+    """Say in a list of sentences where the claim leaves too little room for fresh seeds."""
+    if seeds is not None:
+        error = float(seeds.std(ddof=1)) / math.sqrt(seeds.size)
+        what, centre, need, size = "the mean over seeds", float(seeds.mean()), ROOM * error, "four standard errors"
+    elif interval is not None:
+        what, centre, need, size = "the value", value, float(interval[1] - interval[0]), "the width of its interval"
+    else:
+        return []
+    room = min(centre - ends[0], ends[1] - centre)  # negative outside
+    if room >= need:
+        return []
+    return [
+        f"{what}, {row.short(centre)}, is {row.short(room)} from the end of the claim, "
+        f"it needs {size}, {row.short(need)}"
+    ]

@@ -1,7 +1,7 @@
 """Execute lectures, in place and reproducibly, or under fresh seeds without storing anything.
 
 ``python -m flbook.book.executor run [LECTURES]`` executes each notebook on one core with one thread, writes it only if
-every cell ran and every key number holds, and leaves an unchanged lecture's file as it is.
+every cell ran and every claim of its file was checked once and holds, and leaves an unchanged lecture's file as it is.
 
 ``python -m flbook.book.executor seeds "1 2" [LECTURES]`` executes each notebook once a seed, and prints the claims that
 fell.
@@ -23,7 +23,7 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionComplete, CellExecutionError, CellTimeoutError, DeadKernelError
 
-from flbook.book import lectures, ledger, row, tidy
+from flbook.book import kinds, lectures, ledger, row, statements, tidy
 from flbook.book.cost import cost
 
 CELL_SECONDS = 600
@@ -94,21 +94,21 @@ class _Client(NotebookClient):
         return work.result()
 
 
-def execute(path, *, seed="", allow_errors=False):
+def execute(path, *, seed="", strict=True, allow_errors=False):
     """Execute a notebook's cells in a fresh kernel, or in a second one where the first falls silent.
 
     Returns the executed notebook (nothing is written) and what the kernel says of itself, its processor seconds too.
     """
     for last in (False, True):
         try:
-            return _execute(path, seed, allow_errors)
+            return _execute(path, seed, strict, allow_errors)
         except Silence as error:
             if last:
                 where = f"{path.parent.name}/{path.name}"
                 raise LectureError(f"{where}: the kernel, started twice, does not answer: {error}.") from None
 
 
-def _execute(path, seed, allow_errors):
+def _execute(path, seed, strict, allow_errors):
     try:
         nb = nbformat.read(path, as_version=4)
     except ValueError:
@@ -133,7 +133,7 @@ def _execute(path, seed, allow_errors):
         client.on_notebook_start = client.on_cell_execute = client.expect
         client.on_cell_executed = client.rest
         try:
-            asyncio.run(client.watched(env=environment(cache, seed)))
+            asyncio.run(client.watched(env=environment(cache, seed, strict)))
         except CellExecutionError as error:
             raise LectureError(f"{_where(path, nb, at[0])}: {error.ename}: {_plain(error.evalue)}") from None
         except DeadKernelError:
@@ -146,31 +146,60 @@ def _execute(path, seed, allow_errors):
     return nb, json.loads(probe.outputs[-1].text)
 
 
-def environment(cache, seed=""):
+def environment(cache, seed="", strict=True):
     """Environment of a lecture's kernel: one thread, an empty cache, and strict unless fresh seeds are tried."""
     dropped = ("FLBOOK_SEED", "FLBOOK_STRICT", "MPLBACKEND")
     threads = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "MKL", "OPENBLAS")}
     kept = {name: text for name, text in os.environ.items() if name not in dropped}
-    return kept | threads | {"FLBOOK_CACHE": cache} | ({"FLBOOK_SEED": seed} if seed else {"FLBOOK_STRICT": "1"})
+    return (
+        kept
+        | threads
+        | {"FLBOOK_CACHE": cache}
+        | ({"FLBOOK_SEED": seed} if seed else {"FLBOOK_STRICT": str(int(strict))})
+    )
 
 
 @contextmanager
 def one_core():
-    """Pin what is started inside to one core, where the system allows it."""
+    """Pin what is started inside to one core, where the system allows it; which one depends on the process."""
     if not hasattr(os, "sched_setaffinity"):
         yield
         return
     allowed = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {max(allowed)})
+    os.sched_setaffinity(0, {sorted(allowed)[os.getpid() % len(allowed)]})
     try:
         yield
     finally:
         os.sched_setaffinity(0, allowed)
 
 
+def stated(path):
+    """The statements of a notebook's lecture, by name; none if it has no claims file."""
+    file = _claims_file(path)
+    try:
+        found = statements.read(file) if file.is_file() else {}
+        statements.check_cited(path.stem, found, lectures.bibliography(path.parents[1]))
+    except ValueError as error:
+        raise LectureError(str(error)) from None
+    return found
+
+
+def check_complete(path, found, records):
+    """Refuse a page that leaves out a claim of its file, or checks one twice."""
+    checked = [record["name"].partition(".")[2] for record in records]
+    for name in found:
+        if (times := checked.count(name)) != 1:
+            said = "never" if not times else f"{times} times"
+            raise LectureError(
+                f"{path.parent.name}/{path.name}: the claim [{name}] is checked {said}; it must be once."
+            )
+
+
 def run(path):
     """Execute one lecture and store it if it changed; says in one line what happened."""
+    found = stated(path)
     nb, probe = execute(path)
+    check_complete(path, found, ledger.records(nb))
     warnings = tidy.warnings(nb)
     try:
         tidy.notebook(nb, {"versions": probe["versions"], "device": probe["device"]})
@@ -184,8 +213,39 @@ def run(path):
     if changed:
         _replace(path, text)
     held = sum(record["holds"] is True for record in ledger.records(nb))
-    said = f"{probe['seconds']:.0f} s, {probe['peak'] / 1e9:.1f} GB, {held} key numbers hold"
+    said = f"{probe['seconds']:.0f} s, {probe['peak'] / 1e9:.1f} GB, {held} claims hold"
     return "\n".join([f"{said}, {'stored' if changed else 'unchanged'}", *(f"    {warning}" for warning in warnings)])
+
+
+def accept(path):
+    """Execute one lecture, and write what it measured as the book's values into its claims file; says what moved.
+
+    Nothing is written if a cell fails, or if a claim does not hold: a book value may be accepted, a claim may not.
+    """
+    found, file = stated(path), _claims_file(path)
+    nb, _ = execute(path, strict=False)
+    records = ledger.records(nb)
+    check_complete(path, found, records)
+    for record in records:
+        if not record["acceptable"]:
+            raise LectureError(f"{path.stem}, [{record['name'].partition('.')[2]}] does not hold: {record['note']}.")
+    moved = [r for r in records if r["kind"] == "claim" and not abs(r["value"] - r["book"]) <= r["tol"]]
+    text = file.read_text(encoding="utf-8")
+    for record in moved:
+        text = _with_book(text, record["name"].partition(".")[2], row.value(record))
+    _replace(file, text)
+    return [f"{record['name']}: {row.short(record['book'])} -> {row.value(record)}" for record in moved]
+
+
+def _claims_file(path):
+    """The claims file beside the experiment of a notebook's lecture, in the same checkout."""
+    return path.parents[2] / "lib/flbook/lectures" / path.parent.name / path.stem / "claims.toml"
+
+
+def _with_book(text, name, value):
+    """The text of a claims file with another book value in one table; everything else, comments too, stays."""
+    table = re.compile(rf"(^\[{name}\]\n(?:(?!\[).*\n)*?book = )\S+", flags=re.MULTILINE)
+    return table.sub(lambda match: match[1] + value, text, count=1)
 
 
 def fallen(path, seed):
@@ -206,7 +266,7 @@ def fallen(path, seed):
 
 
 def _where(path, nb, index):
-    lines = [line for line in nb.cells[index].source.splitlines() if line.strip()] or [""]
+    lines = [line for line in kinds.untitled(nb.cells[index].source).splitlines() if line.strip()] or [""]
     return f"{path.parent.name}/{path.name}, cell {index + 1} ({lines[0].strip()[:60]})"
 
 

@@ -31,6 +31,12 @@ def listed(folder):
     }
 
 
+def bibliography(book):
+    """The keys of the bibliography in the folder of the pages."""
+    file = book / "references.bib"
+    return set(re.findall(r"@\w+\s*\{\s*([^,\s]+)\s*,", file.read_text(encoding="utf-8"))) if file.is_file() else set()
+
+
 def chosen(folder, names):
     """The lectures of these names, all of them if there are none; a name may leave out its chapter."""
     lectures = listed(folder)

@@ -7,6 +7,7 @@ the pages are rendered where neither torch nor numpy is installed.
 """
 
 import json
+import math
 import re
 import sys
 from html import escape
@@ -14,23 +15,28 @@ from itertools import groupby
 from pathlib import Path
 
 from flbook.book import lectures, row
+from flbook.book.statements import KEY
 
 _FIELDS = (
-    "name notebook kind value book tol rtol claim excludes seeds interval source why scale device command holds note"
+    "name notebook says headline kind value theory book tol rtol claim excludes sharpness z seeds interval source why "
+    "scale device command holds note"
 ).split()
+SHARP = (2.0, 3.0)  # half-widths of the claim between theory and the nearest rival: what is asked, what is hoped for
 
 _INTRODUCTION = """\
-Each row is a claim that a measurement decides. It *holds* if our number lies in the claim, agrees with what the page
-prints, and leaves room for other seeds; its lecture says why the claim is as wide as it is and which rivals it rules
-out. *Stored* marks a number from a stored run at the paper's scale. The tests compute every other number again.
+Each row is a claim that a measurement decides, written down before it was measured. It *holds* if our number lies in
+the claim, agrees with what the page prints, and leaves room for other seeds. *Half-widths to the nearest rival* say how
+sharp it is: how far theory (else our number) lies from the nearest rival, in half-widths of the claim. At 1 the rival
+lies at the claim's edge, and nothing is decided with room to spare. The weakest claims come first. *Stored* marks a
+number of a stored run. The tests compute every other number again.
 """
 
 
 def records(notebook):
-    """The key numbers of one notebook's outputs, in order."""
+    """The checked claims in one notebook's outputs, in order."""
     outputs = (output for cell in notebook["cells"] for output in cell.get("outputs", []))
     found = (output.get("metadata", {}).get("flbook", {}) for output in outputs)
-    return [record for record in found if record.get("kind") in ("key_number", "identity")]
+    return [record for record in found if record.get("kind") in ("claim", "identity")]
 
 
 def title(notebook):
@@ -41,7 +47,7 @@ def title(notebook):
 
 
 def collect(folder=None):
-    """The key numbers of all lectures below `folder`, which defaults to the checkout around the working directory.
+    """The checked claims of all lectures below `folder`, which defaults to the checkout around the working directory.
 
     Each record names its notebook and the lecture's title; the order is that of the book.
     """
@@ -63,45 +69,62 @@ def as_json(found):
 
 
 def as_text(found):
-    """A table for the terminal: a block a lecture, a line a key number, the verdicts counted at its end."""
+    """For the terminal: a block a lecture, two lines a claim, the weakest first; counts and shares at its end."""
     lines = []
     for notebook, rows in _by_lecture(found):
         lines += ["", f"{rows[0]['title']}  ({notebook})"]
-        width = max(len(record["name"]) for record in rows)
-        for record in rows:
-            measured, against = row.number(record)
-            claim = "" if record["kind"] == "identity" else f"; claim {row.span(record['claim'])}"
-            lines.append(f"  {_verdict(record):<14}  {record['name']:<{width}}  {measured}  ({against}{claim})")
-            lines.append(f"  {'':<14}  {'':<{width}}  {record['source']}")
-    return "\n".join([*lines[1:], "", count(found)])
+        for record in _weak_first(rows):
+            headline = "* " if record["headline"] else "  "
+            lines.append(f"{headline}{_verdict(record):<14}  {record['says']}: {row.number(record)}")
+            about = [record["name"].partition(".")[2], row.scores(record), _allowed(record), record["source"]]
+            lines.append(f"  {'':<14}  {'; '.join(filter(None, about))}")
+    return "\n".join([*lines[1:], "", count(found), _sharp(found)])
 
 
 def as_page(found, keys=()):
-    """The Ledger page in MyST Markdown: one table a lecture, whose cells break so that it fits a phone.
+    """The Ledger page in MyST Markdown: a folded table a lecture, whose cells break so that it fits a phone.
 
     `keys` are the keys of the bibliography; where a source names one, the page cites it.
     """
-    lines = ["# Ledger", "", f"**{count(found)}.**", "", _INTRODUCTION]
+    lines = ["# Ledger", "", f"**{count(found)}.** {_sharp(found)}", "", _INTRODUCTION]
     for notebook, rows in _by_lecture(found):
         link = notebook.removeprefix("book/")
+        lines += ["", f"## [{rows[0]['title'] or link}]({link})", "", f":::{{admonition}} {_folded(rows)}"]
+        lines += [":class: dropdown note", "", "| Claim | Our number | Verdict |", "|---|---|---|"]
         lines += [
-            "",
-            f"## [{rows[0]['title'] or link}]({link})",
-            "",
-            "| Claim | Our number | Verdict |",
-            "|---|---|---|",
+            f"| {_claim(record, keys)} | {_number(record)} | {_verdict(record)} |" for record in _weak_first(rows)
         ]
-        lines += [f"| {_claim(record, keys)} | {_number(record)} | {_verdict(record)} |" for record in rows]
+        lines += [":::"]
     return "\n".join(lines) + "\n"
+
+
+def shares(found):
+    """Of the claims that meet a theory or a published rival, the share as sharp as each value of `SHARP`."""
+    known = _decided(found)
+    return tuple(sum(x >= sharp for x in known) / len(known) if known else 1.0 for sharp in SHARP)
+
+
+def _decided(found):
+    """Sharpness of the claims that meet a theory or a published rival; a rival is published if it names its paper."""
+    met = [r for r in found if r["theory"] is not None or any(KEY.search(rival) for rival in r["excludes"])]
+    return [r["sharpness"] for r in met if r["sharpness"] is not None]
+
+
+def _sharp(found):
+    """The shares in a sentence."""
+    parts = [
+        f"{share:.0%} have a sharpness of {sharp:g} or more" for share, sharp in zip(shares(found), SHARP, strict=True)
+    ]
+    return f"Of {len(_decided(found))} claims that meet a theory or a published rival, {', '.join(parts)}."
 
 
 def count(found):
     """The verdicts, counted."""
     holding, stored = sum(r["holds"] is True for r in found), sum(r["scale"] == "paper" for r in found)
     return (
-        f"{len(found)} key number{'' if len(found) == 1 else 's'}, {holding} holding"
+        f"{len(found)} claim{'' if len(found) == 1 else 's'}, {holding} holding"
         + (f", {len(found) - holding} not" if holding < len(found) else "")
-        + (f"; {stored} stored at the papers' scale" if stored else "")
+        + (f"; {stored} of stored runs" if stored else "")
     )
 
 
@@ -114,18 +137,31 @@ def _verdict(record):
     return f"{word}, stored" if record["scale"] == "paper" else word
 
 
+def _weak_first(rows):
+    """By sharpness; what has none (identities, which fail by orders of magnitude) stands at the end."""
+    return sorted(rows, key=lambda record: math.inf if record["sharpness"] is None else record["sharpness"])
+
+
+def _folded(rows):
+    sharp = [record["sharpness"] for record in rows if record["sharpness"] is not None]
+    weakest = f"; the weakest has a sharpness of {row.short(min(sharp))}" if sharp else ""
+    return f"{len(rows)} claims, {sum(record['headline'] for record in rows)} of them headlines{weakest}"
+
+
+def _allowed(record):
+    return f"claim {row.span(record['claim'])}" if record["kind"] == "claim" else ""
+
+
 def _claim(record, keys):
-    name = re.sub(r"([._]+)", r"\1<wbr>", record["name"]).replace("_", r"\_")
     parts = re.split(r"([A-Za-z][\w:-]*)", record["source"])
     source = "".join(f"{{cite:t}}`{part}`" if part in keys else _plain(part) for part in parts)
-    return f"<code>{name}</code><br>{source}"
+    says = _plain(record["says"])
+    return f"{f'**{says}**' if record['headline'] else says}<br>{source}"
 
 
 def _number(record):
-    measured, against = row.number(record)
-    claim = f"claim: {row.span(record['claim'])}" if record["kind"] == "key_number" else ""
-    about = [against, claim, row.spread(record)]
-    return "<br>".join([f"**{_plain(measured)}**", *(_plain(fact) for fact in about if fact)])
+    about = [_allowed(record), row.scores(record), row.spread(record)]
+    return "<br>".join(_plain(fact) for fact in (row.number(record), *about) if fact)
 
 
 def _plain(text):
@@ -139,10 +175,8 @@ def main(argv):
         print("usage: python -m flbook.book.ledger OUT.md", file=sys.stderr)
         return 2
     page = Path(argv[0])
-    references = page.parent / "references.bib"
-    bibliography = references.read_text(encoding="utf-8") if references.is_file() else ""
     try:
-        text = as_page(collect(), set(re.findall(r"@\w+\s*\{\s*([^,\s]+)\s*,", bibliography)))
+        text = as_page(collect(), lectures.bibliography(page.parent))
     except ValueError as error:
         print(f"flbook: {error}", file=sys.stderr)
         return 1

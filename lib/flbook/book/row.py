@@ -1,7 +1,7 @@
-"""How a key number reads: the row under its cell, as HTML for pages and as text for terminals and GitHub.
+"""How a claim reads: one line under its cell that opens to the rest, as HTML and, for terminals and GitHub, as text.
 
-The colours are inherited from the page, so that the row stands well in light mode, in dark mode and in Colab; only the
-verdict has a colour of its own, and it says the same in words.
+The colours are inherited from the page, so that the line stands well in light mode, in dark mode and in Colab; only
+the mark has a colour of its own, and it says the same in words. A record is the dict that `flbook.book.claims` stores.
 """
 
 import math
@@ -11,15 +11,11 @@ from statistics import fmean, stdev
 
 HOLDS, MISSES, SKIPPED = "#00704f", "#b04a00", "#5f6368"  # each at least 4.5 : 1 against white
 
-_BOX = (
-    "border-left:4px solid {colour};background:rgba(128,128,128,.1);padding:.5em .8em;margin:.5em 0;"
-    "line-height:1.5;font-size:.95em;overflow-wrap:anywhere;max-width:60em"
-)
-_BADGE = "background:{colour};color:#fff;border-radius:.3em;padding:.05em .5em;font-size:.9em;font-weight:600"
-_LINE = "display:flex;flex-wrap:wrap;align-items:baseline;gap:.1em .9em"
-_CODE = "color:inherit;background:none;border:0;padding:0;font-size:1em"
-_LABEL = "opacity:.75;flex:0 0 6em;white-space:nowrap"
-_FACT = "flex:1 1 9em"
+_BOX = "border-left:4px solid {colour};background:rgba(128,128,128,.1);padding:.35em .8em;margin:.5em 0;"
+_BOX += "line-height:1.5;font-size:.95em;overflow-wrap:anywhere"
+_BADGE = "background:{colour};color:#fff;border-radius:.3em;padding:0 .4em;font-weight:600"
+_FACT = "padding-left:1.5em;text-indent:-1.5em"
+_MARK = {True: "✓", False: "✗", None: "–"}
 
 
 def decimals(tolerance):
@@ -50,11 +46,49 @@ def value(record):
 
 
 def span(claim):
-    """The interval of a claim in words."""
-    lo, hi = claim
+    """The interval of a claim in words; an open side is None or infinite."""
+    lo, hi = (None if end is None or math.isinf(end) else end for end in claim)
     if lo is None:
         return f"at most {short(hi)}"
     return f"at least {short(lo)}" if hi is None else f"{short(lo)} to {short(hi)}"
+
+
+def sharpness(record):
+    """Distance of theory (else of the value) to the nearest rival, in half-widths of the claim; None without a value.
+
+    A claim with an open side is as wide as twice the way from there to its end. An identity has none: its wrong formula
+    fails by orders of magnitude.
+    """
+    nearest = rival(record)
+    return None if nearest is None else float(f"{nearest[2]:.3g}")
+
+
+def rival(record):
+    """The strongest rival: its name, its value and its distance in half-widths; None if that cannot be said."""
+    centre = record["theory"] if record["theory"] is not None else record["value"]
+    if record["kind"] == "identity" or centre is None:
+        return None
+    lo, hi = record["claim"]
+    half = (hi - lo) / 2 if None not in (lo, hi) else abs(centre - (hi if lo is None else lo))
+    if not half and record["value"] is not None:  # theory is the end itself, an inequality
+        half = abs(record["value"] - centre)
+    pairs = {name: x for name, x in record["excludes"].items() if x is not None}
+    if not half or not pairs:
+        return None
+    name = min(pairs, key=lambda name: abs(pairs[name] - centre))
+    return name, pairs[name], abs(pairs[name] - centre) / half
+
+
+def z(record):
+    """How far the value lies from theory, in standard errors; None without a theory, a spread or a value."""
+    if record["theory"] is None or record["value"] is None:
+        return None
+    seeds, interval = record["seeds"], record["interval"]
+    if seeds and None not in seeds:
+        error = stdev(seeds) / math.sqrt(len(seeds))
+    else:
+        error = (interval[1] - interval[0]) / (2 * 1.96) if interval else 0.0
+    return float(f"{(record['value'] - record['theory']) / error:.3g}") if error else None
 
 
 def verdict(record):
@@ -75,51 +109,65 @@ def spread(record):
     return "; ".join(said)
 
 
+def scores(record):
+    """Sharpness, and how far the number lies from theory, in words; empty if neither can be said."""
+    said = [f"{short(record['sharpness'])} half-widths to the nearest rival"] if record["sharpness"] is not None else []
+    said += [f"{record['z']:+.1f} standard errors from theory"] if record["z"] is not None else []
+    return ", ".join(said)
+
+
 def number(record):
-    """The measurement, and what it is held against."""
+    """The measurement, what theory says, and the strongest rival: what follows the sentence in its line."""
     if record["kind"] == "identity":
-        return f"relative error {value(record)}", f"at most {short(record['rtol'])} allowed"
-    tolerance = f"{record['rtol'] * 100:g} %" if record["rtol"] else short(record["tol"])
-    return value(record), f"book {short(record['book'])} ± {tolerance}"
+        formula = min(record["excludes"], key=record["excludes"].get)
+        return f"relative error {value(record)}, not {short(record['excludes'][formula])} ({formula})"
+    theory = f", theory {short(record['theory'])}" if record["theory"] is not None else ""
+    strongest = rival(record)
+    against = f", not {short(strongest[1])} ({strongest[0]})" if strongest else ""
+    return f"measured {value(record)}{theory}{against}"
 
 
 def facts(record):
-    """The other parts of a row, as pairs of a label and a text."""
+    """What the line opens to, as pairs of a label and a text."""
     rivals = "; ".join(f"{name}: {short(x)}" for name, x in record["excludes"].items())
     if record["kind"] == "identity":
-        pairs = [("would miss", rivals)]
+        pairs = [("allowed", f"a relative error of {short(record['rtol'])}"), ("would miss", rivals)]
     else:
-        pairs = [("claim", f"{span(record['claim'])} ({record['why']})"), ("rules out", rivals)]
-    pairs += [("spread", spread(record)), ("source", record["source"])]
+        tolerance = f"{record['rtol'] * 100:g} %" if record["rtol"] else short(record["tol"])
+        pairs = [
+            ("claim", f"{span(record['claim'])} ({record['why']})"),
+            ("rules out", rivals),
+            ("spread", spread(record)),
+            ("sharpness", scores(record)),
+            ("book", f"{short(record['book'])} ± {tolerance}"),
+        ]
+    pairs += [("source", record["source"])]
     if record["scale"] != "book" or not record["device"].startswith("cpu"):
-        scale = "stored, paper scale" if record["scale"] == "paper" else f"{record['scale']} scale"
+        scale = "stored result" if record["scale"] == "paper" else f"{record['scale']} scale"
         pairs.append(("computed", ", ".join(filter(None, (scale, f"on {record['device']}", record["command"])))))
-    pairs.append(("note", record["note"]))
+    pairs += [("note", record["note"]), ("name", record["name"])]
     return [(label, fact) for label, fact in pairs if fact]
 
 
 def text(record):
-    """The row as plain text, one fact a line."""
-    measured, against = number(record)
-    head = f"[{verdict(record)}] {record['name']} = {measured}   ({against})"
-    return "\n".join([head, *(f"    {label + ':':<12}{fact}" for label, fact in facts(record))])
+    """The line as plain text; what differs is said below it, fact by fact."""
+    line = f"{_MARK[record['holds']]} {record['says']}: {number(record)}"
+    if record["holds"]:
+        return line
+    return "\n".join(
+        [f"{line}   [{verdict(record)}]", *(f"    {label + ':':<12}{fact}" for label, fact in facts(record))]
+    )
 
 
 def html(record):
-    """The row as self-contained HTML; it wraps on a phone, and reads as plain lines where styles are dropped."""
+    """The line as self-contained HTML that opens to the facts; it wraps on a phone, and stands open at a miss."""
     colour = {None: SKIPPED, True: HOLDS, False: MISSES}[record["holds"]]
-    measured, against = map(_typeset, number(record))
-    body = "".join(
-        f'<div style="{_LINE}"><span style="{_LABEL}">{label}</span> '
-        f'<span style="{_FACT}">{_typeset(fact)}</span></div>'
-        for label, fact in facts(record)
-    )
+    body = "".join(f'<div style="{_FACT}"><i>{label}:</i> {_typeset(fact)}</div>' for label, fact in facts(record))
+    mark = _MARK[True] if record["holds"] else f"{_MARK[record['holds']]} {verdict(record)}"
     return (
-        f'<div style="{_BOX.format(colour=colour)}"><div style="{_LINE}">'
-        f'<span style="{_BADGE.format(colour=colour)}">{verdict(record)}</span> '
-        f'<code style="{_CODE}">{escape(record["name"])}</code> <strong>{measured}</strong> '
-        f"<span>{against}</span></div>"
-        f"{body}</div>"
+        f'<details class="flbook-claim" style="{_BOX.format(colour=colour)}"{" open" * (record["holds"] is False)}>'
+        f'<summary style="cursor:pointer"><span style="{_BADGE.format(colour=colour)}">{mark}</span> '
+        f"{_typeset(record['says'])}: <strong>{_typeset(number(record))}</strong></summary>{body}</details>"
     )
 
 

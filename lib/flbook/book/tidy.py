@@ -1,12 +1,15 @@
 """What of an executed notebook is stored: the same bytes whenever the lecture is the same.
 
 Dropped are timings, widgets (they need a kernel), standard error (progress bars) and what differs by chance: memory
-addresses and random identifiers. Alt texts go where the page's builder looks for them.
+addresses and random identifiers. Alt texts go where the page's builder looks for them, and every code cell is marked by
+its kind.
 """
 
 import re
 from itertools import count
 from uuid import UUID
+
+from flbook.book import kinds
 
 KERNEL = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
@@ -35,6 +38,7 @@ def notebook(nb, environment):
         if cell.cell_type == "code":
             cell.outputs = [output for output in map(_output, cell.outputs) if output is not None]
             _alt(cell, number)
+    kinds.mark_all(nb.cells)
 
 
 def warnings(nb):

@@ -14,7 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from flbook.dynamics.gram import GramTraining
-from flbook.training.problem import OwnSamples, Params
+from flbook.training.problem import OwnSamples, Params, forwarded
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,7 @@ class FrozenGramTraining(OwnSamples):
     """Only the output weights train, on the features of the initial filters, scaled to mean square 1."""
 
     problem: GramTraining
+    y, observed, loss, bias, test_directions = map(forwarded, ("y", "observed", "loss", "bias", "test_directions"))
 
     @cached_property
     def features(self) -> dict[str, Tensor]:
@@ -54,21 +55,6 @@ class FrozenGramTraining(OwnSamples):
         """Outputs on the training samples."""
         return torch.einsum("...nk,...k->...n", self.samples, params["a"])
 
-    @property
-    def y(self) -> Tensor:
-        """True labels."""
-        return self.problem.y
-
-    @property
-    def observed(self) -> Tensor:
-        """Labels of the loss."""
-        return self.problem.observed
-
-    @property
-    def loss(self) -> Any:
-        """The loss of the network."""
-        return self.problem.loss
-
     def batch(self, places: Tensor) -> "FrozenGramTraining":
         """The same with the loss of some samples only."""
         part = copy.copy(self)  # with the features, which are known already
@@ -81,18 +67,18 @@ class FrozenGramTraining(OwnSamples):
 
     def gradient_at(self, params: Params, observed: Tensor) -> Params:
         """Gradient in the output weights."""
-        pull = self.loss.slope(self.outputs(params), observed) / observed.shape[-1]
-        return {"a": torch.einsum("...n,...nk->...k", pull, self.samples)}
+        loss_derivative = self.loss.slope(self.outputs(params), observed) / observed.shape[-1]
+        return {"a": torch.einsum("...n,...nk->...k", loss_derivative, self.samples)}
 
     def norm(self, direction: Params) -> Float[Tensor, "*E"]:
         """Length of a direction."""
         return direction["a"].square().sum(-1).sqrt()
 
-    def said_of_signals(self, params: Params) -> tuple[Float[Tensor, "*E"], Float[Tensor, "*E"]]:
+    def signal_outputs(self, params: Params) -> tuple[Float[Tensor, "*E"], Float[Tensor, "*E"]]:
         """Outputs on the signal patch alone, of label +1 and of label -1."""
         return tuple((self.features[side] * params["a"] / self.size).sum(-1) for side in ("plus", "minus"))
 
-    def said_of_noise(self, params: Params, z: Float[Tensor, "*E points k"]) -> Float[Tensor, "*E points"]:
+    def noise_outputs(self, params: Params, z: Float[Tensor, "*E points k"]) -> Float[Tensor, "*E points"]:
         """Outputs on noise patches alone, from what the initial filters see of them."""
         return torch.einsum("...pk,...k->...p", self.problem.respond(z, "fresh"), params["a"] / self.size)
 
@@ -106,15 +92,5 @@ class FrozenGramTraining(OwnSamples):
 
     def test_outputs(self, params: Params, standard: Float[Tensor, "points k"]) -> tuple[Tensor, Tensor]:
         """Outputs on fresh samples of label +1 and of label -1."""
-        noise = self.said_of_noise(params, self.fresh(params, standard))
-        return tuple(signal[..., None] + noise for signal in self.said_of_signals(params))
-
-    @property
-    def bias(self) -> bool:
-        """Whether the filters have a bias."""
-        return self.problem.bias
-
-    @property
-    def test_directions(self) -> int:
-        """How many Gaussian numbers one fresh noise patch takes."""
-        return self.problem.test_directions
+        noise = self.noise_outputs(params, self.fresh(params, standard))
+        return tuple(signal[..., None] + noise for signal in self.signal_outputs(params))

@@ -76,6 +76,21 @@ class Gram(NamedTuple):
         return Gram(*(part.to(*where) for part in self))
 
 
+def side_by_side(
+    now: Float[Tensor, "*E k k"], cross: Float[Tensor, "*E k k"], before: Float[Tensor, "*#E k k"]
+) -> Float[Tensor, "*E K K"]:
+    """Inner products of trained and initial filters side by side, K = 2 k: what a lazy rival shows to fresh noise.
+
+    now, cross, before: of trained filters, of trained with initial ones, of initial ones.
+
+    Examples
+    --------
+    >>> side_by_side(*(torch.tensor([[x]]) for x in (4.0, 2.0, 1.0))).tolist()
+    [[4.0, 2.0], [2.0, 1.0]]
+    """
+    return torch.cat([torch.cat([now, cross], -1), torch.cat([cross.mT, before.expand_as(now)], -1)], -2)
+
+
 @dataclass(frozen=True)
 class GramTraining(OwnSamples):
     """The training problem of a two-layer CNN on signal-noise data, in coefficients.
@@ -150,19 +165,20 @@ class GramTraining(OwnSamples):
         """The same with the multiplier of the initial weights, which starts at 1."""
         return params | {"start": torch.ones_like(params["mu"][..., 0])}
 
-    def initial(self, params: Params) -> Gram:
-        """The Gram matrices with the initial weights as they stand: shrunk, if weights decay."""
+    def initial(self, params: Params) -> tuple[Float[Tensor, "*#E k"], Float[Tensor, "*#E k n"]]:
+        """What the initial filters, as they stand, see of signal and noise: less than at first, if weights decay."""
         g = self.gram
         if "start" not in params:
-            return g
+            return g.w_mu, g.w_xi
         kept = params["start"][..., None]
-        return g._replace(w_mu=kept * g.w_mu, w_xi=kept[..., None] * g.w_xi, w_w=kept[..., None] ** 2 * g.w_w)
+        return kept * g.w_mu, kept[..., None] * g.w_xi
 
     def preactivations(self, params: Params) -> tuple[Float[Tensor, "*E k"], Float[Tensor, "*E k n"]]:
         r"""What the filters see before the bias: :math:`\langle w_k, \mu\rangle`, :math:`\langle w_k, \xi_i\rangle`."""
-        g, c_mu, c_xi = self.initial(params), params["mu"], params["xi"]
-        on_mu = g.w_mu + c_mu * g.mu_mu[..., None] + torch.einsum("...kn,...n->...k", c_xi, g.mu_xi)
-        on_xi = g.w_xi + c_mu[..., None] * g.mu_xi[..., None, :] + torch.einsum("...kn,...np->...kp", c_xi, g.xi_xi)
+        g, c_mu, c_xi = self.gram, params["mu"], params["xi"]
+        w_mu, w_xi = self.initial(params)
+        on_mu = w_mu + c_mu * g.mu_mu[..., None] + torch.einsum("...kn,...n->...k", c_xi, g.mu_xi)
+        on_xi = w_xi + c_mu[..., None] * g.mu_xi[..., None, :] + torch.einsum("...kn,...np->...kp", c_xi, g.xi_xi)
         return on_mu, on_xi
 
     def patches(self, params: Params) -> dict[str, Tensor]:
@@ -193,10 +209,10 @@ class GramTraining(OwnSamples):
     def gradient_at(self, params: Params, observed: Tensor) -> Params:
         r"""The gradient's own coefficients on :math:`\mu` and the :math:`\xi_i`; not the derivative in c."""
         z = self.patches(params)
-        pull = self.loss.slope(self._outputs(z), observed) / self.y.shape[-1]
-        plus = self.slope(z["plus"], "plus") * (pull * (self.y > 0)).sum(-1, keepdim=True)
-        minus = self.slope(z["minus"], "minus") * (pull * (self.y < 0)).sum(-1, keepdim=True)
-        noise = self.slope(z["noise"], "noise") * pull[..., None, :]
+        loss_derivative = self.loss.slope(self._outputs(z), observed) / self.y.shape[-1]
+        plus = self.slope(z["plus"], "plus") * (loss_derivative * (self.y > 0)).sum(-1, keepdim=True)
+        minus = self.slope(z["minus"], "minus") * (loss_derivative * (self.y < 0)).sum(-1, keepdim=True)
+        noise = self.slope(z["noise"], "noise") * loss_derivative[..., None, :]
         grad = {"mu": self.a * (plus - minus), "xi": self.a[:, None] * noise}
         grad |= {"b": self.a * (plus + minus + noise.sum(-1))} if self.bias else {}
         return self.with_start(grad, params)
@@ -221,11 +237,14 @@ class GramTraining(OwnSamples):
 
     def weight_gram(self, params: Params) -> Float[Tensor, "*E k k"]:
         r"""Inner products :math:`\langle w_k(t), w_l(t)\rangle` of the trained filters, in float64."""
-        g, c_mu, c_xi = self.initial(params).to(torch.float64), params["mu"].double(), params["xi"].double()
-        on_mu = g.w_mu + g.mu_mu[..., None] * c_mu / 2 + torch.einsum("...kn,...n->...k", c_xi, g.mu_xi)
-        on_xi = g.w_xi + torch.einsum("...kn,...np->...kp", c_xi, g.xi_xi) / 2
+        exact, c = self.exact(params)
+        g, c_mu, c_xi = exact.gram, c["mu"], c["xi"]
+        w_mu, w_xi = exact.initial(c)
+        on_mu = w_mu + g.mu_mu[..., None] * c_mu / 2 + torch.einsum("...kn,...n->...k", c_xi, g.mu_xi)
+        on_xi = w_xi + torch.einsum("...kn,...np->...kp", c_xi, g.xi_xi) / 2
         half = torch.einsum("...k,...l->...kl", c_mu, on_mu) + torch.einsum("...kn,...ln->...kl", c_xi, on_xi)
-        return g.w_w + half + half.mT
+        w_w = c["start"][..., None, None] ** 2 * g.w_w if "start" in c else g.w_w
+        return w_w + half + half.mT
 
     def fresh(self, params: Params, standard: Float[Tensor, "points k"]) -> Float[Tensor, "*E points k"]:
         """Pre-activations of fresh noise patches, exactly distributed, bias included."""
@@ -239,15 +258,15 @@ class GramTraining(OwnSamples):
 
     def test_outputs(self, params: Params, standard: Float[Tensor, "points k"]) -> tuple[Tensor, Tensor]:
         """Outputs ``(*E, points)`` on fresh samples of label +1 and of label -1, the noise patches shared."""
-        noise = self.said_of_noise(params, self.fresh(params, standard))
-        return tuple(signal[..., None] + noise for signal in self.said_of_signals(params))
+        noise = self.noise_outputs(params, self.fresh(params, standard))
+        return tuple(signal[..., None] + noise for signal in self.signal_outputs(params))
 
-    def said_of_signals(self, params: Params) -> tuple[Float[Tensor, "*E"], Float[Tensor, "*E"]]:
+    def signal_outputs(self, params: Params) -> tuple[Float[Tensor, "*E"], Float[Tensor, "*E"]]:
         """Outputs on the signal patch alone, of label +1 and of label -1."""
         z = self.patches(params)
         return tuple(self.respond(z[side], side) @ self.a for side in ("plus", "minus"))
 
-    def said_of_noise(self, params: Params, z: Float[Tensor, "*E points K"]) -> Float[Tensor, "*E points"]:
+    def noise_outputs(self, params: Params, z: Float[Tensor, "*E points K"]) -> Float[Tensor, "*E points"]:
         """Outputs on noise patches alone, from their pre-activations in the form of `fresh`."""
         return self.respond(z, "fresh") @ self.a
 

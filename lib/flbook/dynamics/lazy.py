@@ -6,7 +6,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from flbook.dynamics.gram import GramTraining
+from flbook.dynamics.gram import GramTraining, side_by_side
+from flbook.models.activations import tangent
 from flbook.training.problem import Params
 
 
@@ -20,8 +21,8 @@ class LazyGramTraining(GramTraining):
 
     def respond(self, z: Tensor, patch: str) -> Tensor:
         """First-order response."""
-        z, z_0 = (z.split(z.shape[-1] // 2, dim=-1)) if patch == "fresh" else (z, self.reference[patch])
-        return self.activation(z_0) + self.activation.slope(z_0) * (z - z_0)
+        z, z_0 = z.chunk(2, -1) if patch == "fresh" else (z, self.reference[patch])
+        return tangent(self.activation, z, z_0)
 
     def slope(self, z: Tensor, patch: str) -> Tensor:
         """Its slope, the same at every step."""
@@ -29,14 +30,11 @@ class LazyGramTraining(GramTraining):
 
     def fresh(self, params: Params, standard: Float[Tensor, "points K"]) -> Float[Tensor, "*E points K"]:
         """Fresh noise as the trained and as the initial filters see it, side by side: K = 2 k, jointly Gaussian."""
-        start = self.start()
-        now, cross = self.weight_gram(params), self._cross(params)
-        before = self.gram.w_w.double().expand_as(now)
-        both = torch.cat([torch.cat([now, cross], -1), torch.cat([cross.mT, before], -1)], -2)
+        both = side_by_side(self.weight_gram(params), self._cross(params), self.gram.w_w.double())
         exact, c = self.exact(params)
         on_mu = torch.cat([exact.preactivations(c)[0], exact.gram.w_mu.expand_as(c["mu"])], -1)
         z = self.law(both, on_mu, exact.gram.mu_mu, standard).to(params["mu"])
-        return z + torch.cat([params["b"], start["b"]], -1)[..., None, :] if self.bias else z
+        return z + torch.cat([params["b"], self.start()["b"]], -1)[..., None, :] if self.bias else z
 
     def training_noise(self, params: Params) -> Float[Tensor, "*E n K"]:
         """Training noise as the trained and as the initial filters see it, side by side."""

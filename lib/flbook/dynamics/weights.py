@@ -19,13 +19,41 @@ from jaxtyping import Float
 from torch import Tensor
 
 from flbook.data.signal_noise import Sample
-from flbook.models.activations import identity
+from flbook.models.activations import identity, tangent
 from flbook.models.cnn import TwoLayerCNN
 from flbook.rivals import FrozenCNN
 from flbook.shapes import signs
 from flbook.training.losses import logistic
 from flbook.training.network import LazyTraining, Training
 from flbook.training.problem import Params
+
+
+def decompose(
+    move: Float[Tensor, "*E 2 m d"], mu: Float[Tensor, " d"], xi: Float[Tensor, "*#E n d"]
+) -> tuple[Float[Tensor, "*E 2 m"], Float[Tensor, "*E 2 m n"], Float[Tensor, "*E 2 m d"]]:
+    r"""Coefficients c of filters' moves on :math:`\mu` and on each :math:`\xi_i`, and the rest r, all in float64.
+
+    Least squares by an orthonormal basis of the span. Normal equations would square its condition number.
+
+    Parameters
+    ----------
+    move
+        Weights after training less those before, or less what is left of them.
+    mu, xi
+        Signal and noise patches, n < d of them.
+
+    Examples
+    --------
+    >>> mu, xi, beside = torch.eye(5)[0], torch.eye(5)[1:4], torch.eye(5)[4]
+    >>> on_mu, on_xi, rest = decompose((2 * mu + xi[1] + 3 * beside).expand(2, 1, 5), mu, xi)
+    >>> on_mu[0].tolist(), on_xi[0].tolist(), rest[0].tolist()
+    ([2.0], [[0.0, 1.0, 0.0]], [[0.0, 0.0, 0.0, 0.0, 3.0]])
+    """
+    move, xi = move.double(), xi.to(move.device, torch.float64)
+    q, r = torch.linalg.qr(torch.cat([mu.to(xi).expand(*xi.shape[:-2], 1, -1), xi], -2).mT)
+    inside = torch.einsum("...dk,...jrd->...jrk", q, move)
+    c = torch.linalg.solve_triangular(r, inside.flatten(-3, -2).mT, upper=True).mT.unflatten(-2, move.shape[-3:-1])
+    return c[..., 0], c[..., 1:], move - torch.einsum("...dk,...jrk->...jrd", q, inside)
 
 
 class WeightTraining(Training):
@@ -82,36 +110,27 @@ class WeightTraining(Training):
         """Euclidean length of a direction, shape ``*E``."""
         return super().norm(_weights(direction))
 
-    def moved(self, params: Params) -> Float[Tensor, "*E k d"]:
-        """How far each filter is from its start, or from what is left of it; the filters of +1 first."""
+    def moved(self, params: Params) -> Float[Tensor, "*E 2 m d"]:
+        """How far each filter is from its start, or from what is left of it."""
         kept = params["start"][..., None, None, None] if "start" in params else 1
-        return (params["w"] - kept * self.start()["w"]).flatten(-3, -2)
-
-    def coefficients_of(self, params: Params) -> tuple[Float[Tensor, "*E k"], Float[Tensor, "*E k n"]]:
-        r"""The coefficients c of the move on :math:`\mu` and on each :math:`\xi_i`, in float64."""
-        xi, moved = self.xi.double(), self.moved(params).double()
-        basis = torch.cat([self.mu.double().expand(*xi.shape[:-2], 1, -1), xi], -2)
-        inner = torch.einsum("...ad,...bd->...ab", basis, basis)
-        c = torch.linalg.solve(inner, torch.einsum("...ad,...kd->...ak", basis, moved)).mT
-        return c[..., 0], c[..., 1:]
+        return params["w"] - kept * self.start()["w"]
 
     def signal_learned(self, params: Params) -> Float[Tensor, "*E 2 m"]:
         r""":math:`\gamma_{j,r} = j\|\mu\|^2 c_{j,r}`."""
-        on_mu = self.coefficients_of(params)[0].to(self.x)
-        return (signs(on_mu.shape[-1], on_mu) * (self.mu @ self.mu) * on_mu).unflatten(-1, (2, -1))
+        on_mu = decompose(self.moved(params), self.mu, self.xi)[0].to(self.x)
+        return signs(2, on_mu)[:, None] * (self.mu @ self.mu) * on_mu
 
     def noise_memorised(self, params: Params) -> Float[Tensor, "*E 2 m n"]:
         r""":math:`\rho_{j,r,i} = \|\xi_i\|^2 c_{j,r,i}`."""
-        on_xi = self.coefficients_of(params)[1].to(self.x)
-        return (on_xi * self.xi.square().sum(-1)[..., None, :]).unflatten(-2, (2, -1))
+        on_xi = decompose(self.moved(params), self.mu, self.xi)[1].to(self.x)
+        return on_xi * self.xi.square().sum(-1)[..., None, None, :]
 
     def outside_span(self, params: Params) -> Float[Tensor, "*E"]:
         """Share of the squared move that no signal and no noise patch explains: 0 for rules linear in gradients."""
-        (on_mu, on_xi), moved = self.coefficients_of(params), self.moved(params).double()
-        inside = on_mu[..., None] * self.mu.double() + torch.einsum("...kn,...nd->...kd", on_xi, self.xi.double())
-        whole = moved.square().sum((-2, -1))
-        outside = (moved - inside).square().sum((-2, -1)) / whole.clamp(min=torch.finfo(whole.dtype).tiny)
-        return outside.to(self.x)
+        moved = self.moved(params)
+        whole = moved.double().square().sum((-3, -2, -1))
+        rest = decompose(moved, self.mu, self.xi)[2].square().sum((-3, -2, -1))
+        return (rest / whole.clamp(min=torch.finfo(whole.dtype).tiny)).to(self.x)
 
     def filters(self, params: Params) -> tuple[Float[Tensor, "*E K d"], Float[Tensor, "*E K"]]:
         """Weights and biases that fresh patches meet, in float64."""
@@ -164,8 +183,7 @@ class LazyWeightTraining(LazyTraining, WeightTraining):
 
     def respond(self, z: Float[Tensor, "*E points K"]) -> Float[Tensor, "*E points k"]:
         """First-order response."""
-        z, z_0 = z.chunk(2, -1)
-        return self.model.activation(z_0) + self.model.activation.slope(z_0) * (z - z_0)
+        return tangent(self.model.activation, *z.chunk(2, -1))
 
     @property
     def test_directions(self) -> int:

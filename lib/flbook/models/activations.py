@@ -1,6 +1,7 @@
 """Activations: a function and its slope, so that a gradient can be written down as well as differentiated."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -135,6 +136,17 @@ class Erf:
     def slope(self, z: Tensor) -> Tensor:
         """The derivative."""
         return 2 / math.sqrt(math.pi) * (-z.square()).exp()
+
+
+def tangent(activation: Callable[[Tensor], Tensor], z: Tensor, z_0: Tensor) -> Tensor:
+    r"""First-order response :math:`\sigma(z_0) + \sigma'(z_0)(z - z_0)`: that of a filter whose features stay.
+
+    Examples
+    --------
+    >>> tangent(ReLUPower(2), torch.tensor(3.0), torch.tensor(1.0)).item()
+    5.0
+    """
+    return activation(z_0) + activation.slope(z_0) * (z - z_0)
 
 
 relu = ReLUPower(1.0)

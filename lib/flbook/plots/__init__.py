@@ -6,6 +6,7 @@ everywhere: signal, noise, test and train below; theory is black and dashed, cha
 
 from flbook.plots.curves import coefficient_race, learning_curves
 from flbook.plots.dots import dots
+from flbook.plots.explore import live
 from flbook.plots.exponents import exponents
 from flbook.plots.frames import frames
 from flbook.plots.laws import collapse, scaling
@@ -29,6 +30,7 @@ __all__ = [
     "filter_sheet",
     "frames",
     "learning_curves",
+    "live",
     "log_ticks",
     "panels",
     "phase_diagram",

@@ -46,14 +46,20 @@ def axis(values: Iterable, label: str, units: str = "1") -> Any:
 class Grid(Checked):
     """A setting: a frozen dataclass of plain numbers and strings, each in the domain of its annotation.
 
-    Its tuples are the axes of the sweep, made by `axis`. A subclass may refuse cells that the model does not have in
-    `check`, so that no cell is computed before the last is known to exist. Raises ValueError, in one sentence.
+    Its tuples are the axes of the sweep, made by `axis`, and its defaults are the book's preset. A subclass may refuse
+    cells that the model does not have in `check`, so that no cell is computed before the last is known to exist. Raises
+    ValueError, in one sentence.
     """
 
     def __post_init__(self):
         super().__post_init__()
         axes(self)
         self.check()
+
+    @classmethod
+    def book(cls) -> "Grid":
+        """The book's preset: the default of every field."""
+        return cls()
 
     def check(self) -> None:
         """Refuse what no single field can refuse."""

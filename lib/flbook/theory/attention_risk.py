@@ -147,11 +147,6 @@ def isotropic_risk(n, d: int):
     return least_risk(np.ones(d), n)
 
 
-def isotropic_floor(n: float, d: int) -> float:
-    r"""The risk of that layer on infinitely long prompts, :math:`d\,\big((d+1)/(n+d+1)\big)^2`."""
-    return d * ((d + 1) / (n + d + 1)) ** 2
-
-
 def best_step(n: int, d: int, variance: float = 1.0, fourth: float = 3.0) -> tuple[float, float]:
     r"""The best single gradient step and its risk, for inputs with d independent coordinates of any symmetric law.
 

@@ -1,6 +1,6 @@
 """Batches: the same problem, some of its samples a step."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -64,12 +64,12 @@ class Batches(Around, Checked):
 
     def linear(self) -> "Batches":
         """The problem's rival without an activation, in the same batches."""
-        return Batches(self.problem.linear(), self.size, self.seed)
+        return replace(self, problem=self.problem.linear())
 
     def lazy(self) -> "Batches":
         """The problem's lazy rival, in the same batches."""
-        return Batches(self.problem.lazy(), self.size, self.seed)
+        return replace(self, problem=self.problem.lazy())
 
     def frozen(self) -> "Batches":
         """The problem's frozen rival, in the same batches."""
-        return Batches(self.problem.frozen(), self.size, self.seed)
+        return replace(self, problem=self.problem.frozen())

@@ -143,7 +143,8 @@ class OwnSamples(Problem):
         return part
 
 
-def _forwarded(name: str) -> property:
+def forwarded(name: str) -> property:
+    """What is asked of an object's ``problem``."""
     return property(lambda self: getattr(self.problem, name))
 
 
@@ -151,10 +152,10 @@ class Around(Problem):
     """Another problem, its ``problem``, with something changed: whatever a subclass does not say is asked of that."""
 
     problem: Problem
-    coefficients, ensemble, start, at = map(_forwarded, ("coefficients", "ensemble", "start", "at"))
-    predict, train_loss, gradient, norm = map(_forwarded, ("predict", "train_loss", "gradient", "norm"))
-    batch, numbering, decaying = map(_forwarded, ("batch", "numbering", "decaying"))
-    linear, lazy, frozen = map(_forwarded, ("linear", "lazy", "frozen"))
+    coefficients, ensemble, start, at = map(forwarded, ("coefficients", "ensemble", "start", "at"))
+    predict, train_loss, gradient, norm = map(forwarded, ("predict", "train_loss", "gradient", "norm"))
+    batch, numbering, decaying = map(forwarded, ("batch", "numbering", "decaying"))
+    linear, lazy, frozen = map(forwarded, ("linear", "lazy", "frozen"))
 
     def __getattr__(self, name: str) -> Any:
         """Labels, measures, whatever else the problem has."""

@@ -5,7 +5,11 @@ import pytest
 import torch
 
 from flbook import estimators, rng
-from flbook.lectures.benign_overfitting.double_descent.interpolation import random_features_risk, subset_risk
+from flbook.lectures.benign_overfitting.double_descent.interpolation import (
+    pole,
+    random_features_risk,
+    subset_risk,
+)
 from flbook.theory.one_step import parts
 
 
@@ -78,3 +82,9 @@ def test_min_norm_keeps_small_singular_values():
 def test_dependent_features_are_one_sentence():
     with pytest.raises(ValueError, match=r"features of shape \(4, 2\) must have full rank"):
         estimators.min_norm(torch.ones(4, 2, dtype=torch.float64), torch.ones(4, dtype=torch.float64))
+
+
+def test_pole_of_first_order_with_other_strengths_on_both_sides():
+    widths = [8.0, 9.0, 12.0, 16.0]
+    risks = np.array([[1 / 2, 1.0, 3 / 2, 3 / 6], [5 / 4, 5 / 3, 1 / 3, 1 / 7]])
+    np.testing.assert_allclose(pole(widths, risks), [10.0, (12 + 9) / 2])

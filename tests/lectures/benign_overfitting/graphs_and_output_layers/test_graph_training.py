@@ -1,6 +1,5 @@
 """Graph convolutional training in coefficients: what direct training in d dimensions does, and its rivals."""
 
-import math
 from dataclasses import replace
 
 import pytest
@@ -64,18 +63,6 @@ def test_the_test_error_is_that_on_fresh_graphs(rival):
         f = model.predict({"w": weights}, x)
     error = (f * y <= 0).double().mean(-1)
     torch.testing.assert_close(found, error, atol=0.04, rtol=0)
-
-
-def test_without_a_graph_it_is_plain_training():
-    _, problem, sample = both(relu_power(3.0))
-    cnn = TwoLayerCNN(D, M, 0.3, relu_power(3.0), seed=SEEDS, dtype=torch.float64)
-    plain = Gram.of(sample, cnn.w.detach().flatten(-3, -2))
-    alone = replace(problem, gram=plain, share=sample.y)
-    direct = Training(cnn, sample.x, sample.y)
-    rule = GradientDescent(0.05)
-    found, expected = fit(alone, rule, 40).params, fit(direct, rule, 40).params
-    torch.testing.assert_close(alone.predict(found), direct.predict(expected), rtol=1e-10, atol=1e-12)
-    assert math.isfinite(measures.test_loss(alone, found, 256).sum())
 
 
 def test_bad_input_is_one_sentence():

@@ -29,8 +29,3 @@ def test_growth_keeps_the_balance():
     small = growth.isel(step=-1).sel(v_0=0.01)
     np.testing.assert_allclose(small["filter"] ** 2 - small.output**2, 0.04, atol=0.03)
     assert growth.time[-1] == pytest.approx(25.0)
-
-
-def test_too_few_dimensions_are_refused():
-    with pytest.raises(ValueError, match=r"d must be at least n \+ k \+ 1 = 41"):
-        replace(TINY, d=40)

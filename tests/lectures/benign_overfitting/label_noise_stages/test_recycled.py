@@ -28,30 +28,24 @@ def trained():
     return sample, direct, gram
 
 
-@pytest.mark.parametrize("rival", [lambda p: p, rivals.lazy], ids=["network", "lazy"])
-def test_it_is_the_count_over_all_pairs(rival):
+def frozen_in_d(direct):
+    return Training(rivals.FrozenCNN(direct.model, direct.x), direct.x, direct.observed)
+
+
+@pytest.mark.parametrize("in_weights, in_coefficients",
+                         [(lambda p: p, lambda p: p), (rivals.lazy, rivals.lazy), (frozen_in_d, rivals.frozen)],
+                         ids=["network", "lazy", "frozen"])
+def test_it_is_the_count_over_all_pairs(in_weights, in_coefficients):
     sample, direct, gram = trained()
-    direct, gram = rival(direct), rival(gram)
+    direct, gram = in_weights(direct), in_coefficients(gram)
     rule = GradientDescent(0.3)
     in_d, params = fit(direct, rule, 60).params, fit(gram, rule, 60).params
+    torch.testing.assert_close(gram.predict(params), direct.predict(in_d), rtol=1e-10, atol=1e-11)
     pairs = torch.stack([torch.stack([y * sample.mu.expand_as(sample.xi), sample.xi], -2) for y in (1.0, -1.0)])
     wrong = [(y * direct.predict(in_d, x) <= 0).double().mean(-1) for y, x in zip((1, -1), pairs, strict=True)]
     count = torch.stack(wrong).mean(0)
     assert 0 < count.mean() < 1
     torch.testing.assert_close(measures.test_error(RecycledTest(gram), params), count, rtol=0, atol=1e-12)
-
-
-def test_frozen_filters_are_counted_on_the_same_pairs():
-    sample, direct, gram = trained()
-    by_hand = Training(rivals.FrozenCNN(direct.model, sample.x), sample.x, sample.observed)
-    frozen, rule = rivals.frozen(gram), GradientDescent(0.3)
-    in_d, params = fit(by_hand, rule, 60).params, fit(frozen, rule, 60).params
-    torch.testing.assert_close(params["a"], in_d["a"], rtol=1e-10, atol=1e-11)
-    pairs = torch.stack([torch.stack([y * sample.mu.expand_as(sample.xi), sample.xi], -2) for y in (1.0, -1.0)])
-    wrong = [(y * by_hand.predict(in_d, x) <= 0).double().mean(-1) for y, x in zip((1, -1), pairs, strict=True)]
-    count = torch.stack(wrong).mean(0)
-    assert 0 < count.mean() < 1
-    torch.testing.assert_close(measures.test_error(RecycledTest(frozen), params), count, rtol=0, atol=1e-12)
 
 
 MODELS = [lambda p: p, rivals.lazy, rivals.linear, rivals.frozen]

@@ -39,11 +39,6 @@ def test_draws():
     torch.testing.assert_close(one.xi.square().sum(-1) / 4000, torch.ones(50).double(), rtol=0, atol=0.15)
 
 
-@pytest.mark.parametrize(("call", "sentence"), [
-    (lambda: RecycledNoise(-1.0), "keep must be a number of at least 0; got -1"),
-    (lambda: RecycledNoise(1.0, float("inf")), "extra must be a number of at least 0; got inf"),
-    (lambda: RecycledNoise.overlap(1.5), r"cosine must lie in \[0, 1\].*got 1.5"),
-])
-def test_bad_input_gets_a_sentence(call, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        call()
+def test_no_cosine_is_above_one():
+    with pytest.raises(ValueError, match=r"cosine must lie in \[0, 1\].*got 1.5"):
+        RecycledNoise.overlap(1.5)

@@ -31,18 +31,6 @@ def test_keys_act_from_the_left_of_the_query():
     torch.testing.assert_close(model.attention(x), expected)
 
 
-@pytest.mark.parametrize("keys", [False, True])
-def test_an_ensemble_is_the_loop(keys):
-    both = TokenAttention(DATA.head, train_keys=keys, seed=(0, 1), dtype=torch.float64)
-    query = torch.randn(2, 30, generator=torch.Generator().manual_seed(1)).double()
-    both.query.data = query
-    x = DATA.draw((0, 1)).x
-    for seed in (0, 1):
-        one = TokenAttention(DATA.head, train_keys=keys, seed=seed, dtype=torch.float64)
-        one.query.data = query[seed]
-        torch.testing.assert_close(both(x)[seed], one(x[seed]))
-
-
 def test_tokens_of_another_dimension():
     with pytest.raises(ValueError, match="do not fit a head"):
         TokenAttention(DATA.head)(torch.zeros(2, 4, 7))

@@ -15,11 +15,11 @@ from flbook.training.network import Training
 from flbook.training.optimizers import GradientDescent, Momentum
 
 
-def both(seed=(0, 1), flip_prob=0.0, frozen=False, snr=1.5):
+def both(seed=(0, 1), flip_prob=0.0, snr=1.5):
     data = TwoSignals(n=6, d=60, snr=snr, tokens=4, flip_prob=flip_prob)
     sample = data.draw(seed)
     model = VisionTransformer(60, 3, 0.1, 0.02, seed, torch.float64)
-    return Training(model, sample.x, sample.observed), SpanTraining.of(data, sample, model, frozen)
+    return Training(model, sample.x, sample.observed), SpanTraining.of(data, sample, model)
 
 
 @pytest.mark.parametrize("rule", [GradientDescent(2.0), Momentum(0.5, 0.5)], ids=["descent", "momentum"])
@@ -49,8 +49,8 @@ class _Attention(torch.nn.Module):
 
 
 def test_frozen_attention_moves_the_value_only():
-    _, reduced = both(frozen=True)
-    columns = fit(reduced, GradientDescent(2.0), 20).params["columns"]
+    _, reduced = both()
+    columns = fit(reduced.frozen(), GradientDescent(2.0), 20).params["columns"]
     assert float(columns[..., :-1].abs().max()) == 0 and float(columns[..., -1].abs().max()) > 0
 
 

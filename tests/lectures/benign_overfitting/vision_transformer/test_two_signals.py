@@ -1,4 +1,4 @@
-"""Two-signal data: places, moments, ensembles, error messages."""
+"""Two-signal data: places and moments."""
 
 import pytest
 import torch
@@ -17,23 +17,8 @@ def test_the_first_token_is_the_signal_of_the_class():
     assert torch.equal(sample.x[:, 1:], sample.xi)
 
 
-def test_noise_tokens_have_length_one():
+def test_noise_tokens_are_fresh_and_have_length_one():
+    assert not torch.equal(DATA.draw_test(6, 4).xi, DATA.draw(4).xi)
     square = DATA.draw(tuple(range(10))).xi.square().sum(-1)
     assert abs(float(square.mean()) - 1) < 0.02
     assert abs(float(square.std()) - (2 / 400) ** 0.5) < 0.01
-
-
-def test_an_ensemble_is_the_loop_and_test_noise_is_fresh():
-    both = DATA.draw((3, 4))
-    assert torch.equal(both.x[1], DATA.draw(4).x)
-    assert not torch.equal(DATA.draw_test(6, 4).xi, DATA.draw(4).xi)
-
-
-@pytest.mark.parametrize(
-    "change, message",
-    [({"snr": 0.0}, "snr must be a number above 0"), ({"tokens": 1}, "tokens must be a whole number of at least 2"),
-     ({"d": 1}, "d must be a whole number of at least 2")],
-)
-def test_bad_input_gets_one_sentence(change, message):
-    with pytest.raises(ValueError, match=message):
-        TwoSignals(**change)

@@ -1,33 +1,21 @@
 """The vision transformer at a tiny preset: labelled, independent of the grid, and its rival is frozen attention."""
 
-from dataclasses import replace
 
 import numpy as np
-import pytest
 import torch
 
 from flbook.lectures.benign_overfitting import vision_transformer
-from flbook.lectures.benign_overfitting.vision_transformer import Setting, run
+from flbook.lectures.benign_overfitting.vision_transformer import Setting
 from flbook.training.fit import fit
 from flbook.training.optimizers import GradientDescent
 
 TINY = Setting.tiny()
 
 
-def test_pooling_looks_at_all_tokens_alike():
-    np.testing.assert_allclose(run(TINY).signal_fresh.sel(model="pooling"), 1 / 6, rtol=1e-6)
-
-
-def test_strong_signals_are_found_and_weak_ones_are_not():
-    found = run(TINY.thinned(steps=300)).sel(model="transformer", n=6).mean("seed")
-    assert (found.signal_fresh.sel(snr=3.0) > 0.95).all() and (found.signal_fresh.sel(snr=0.3) < 0.25).all()
-    assert (found.train_loss < 0.02).all() and (found.test_error.sel(snr=3.0) == 0).all()
-
-
 def test_the_rival_is_the_network_with_frozen_attention():
     setting = TINY.thinned(d=(120,), n=(6,), sigma_0=0.0, sigma_v=0.0)
     network = vision_transformer.problem(setting, 120, 6)
-    frozen = replace(network.to(torch.float64), frozen=True)
+    frozen = network.to(torch.float64).frozen()
     rival, side = vision_transformer.pooling(network.to(torch.float64))
     rule = GradientDescent(3.0)
     theirs, ours = fit(frozen, rule, 50).params, fit(rival, rule, 50).params
@@ -45,8 +33,3 @@ def test_maps_are_attention():
     maps = vision_transformer.maps(TINY.thinned(n=(4,), d=(120,)))
     assert maps.dims == ("snr", "query", "key") and maps.shape == (2, 6, 6)
     np.testing.assert_allclose(maps.sum("key"), 1.0, rtol=1e-5)
-
-
-def test_a_bad_cell_is_refused_before_the_first_is_computed():
-    with pytest.raises(ValueError, match="d must be at least 47, so that 40 noise tokens and 5 initial columns"):
-        TINY.thinned(d=(400, 40), n=(8,))

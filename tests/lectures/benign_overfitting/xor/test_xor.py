@@ -4,43 +4,10 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from flbook import theory
 from flbook.lectures.benign_overfitting import xor
 from flbook.lectures.benign_overfitting.xor import Setting, angle_laws, run
 
 TINY = Setting.tiny().thinned(model=("network",), d=(5000,), angle=(90.0,), steps=40)
-
-
-def test_the_signal_decides_and_linear_is_chance():
-    dataset = run(TINY.thinned(model=("network", "linear", "lazy"))).squeeze()
-    assert (dataset.train_error.sel(model=["network", "lazy"]) == 0).all()
-    error = dataset.test_error.mean("seed")
-    np.testing.assert_allclose(error.sel(model="linear"), 0.5, atol=0.01)
-    assert (error.sel(model=["network", "lazy"], r=1000.0) < 0.03).all()
-    assert (error.sel(model=["network", "lazy"], r=0.3) > 0.3).all()
-
-
-def test_four_directions_are_learned_by_the_network_only():
-    setting = TINY.thinned(model=("network", "lazy"), angle=(90.0, 60.0), r=(100.0,), seed=tuple(range(6)))
-    dataset = run(setting).squeeze()
-    aligned = dataset.alignment.mean("seed")
-    assert (aligned.sel(model="network") > 0.98).all()
-    assert abs(aligned.sel(model="lazy", angle=90.0) - 0.5**0.5) < 0.04
-    share = dataset.carriers.mean("seed")
-    assert (abs(share.sel(model="lazy") - 0.5) < 0.05).all() and (share.sel(model="network") > 0.65).all()
-    plane = xor.filters(setting).plane
-    assert plane.shape == (2, 2, 16, 2) and abs(plane).max() <= 1
-    right = plane.sel(model="network", angle=90.0).values  # u and v are the diagonals
-    long = right[np.linalg.norm(right, axis=-1) > 0.1]
-    assert len(long) > 10 and np.allclose(abs(long[:, 0]), abs(long[:, 1]), rtol=0.05)
-
-
-def test_frozen_filters_do_not_move_and_are_too_few():
-    cells = run(TINY.thinned(model=("frozen",), seed=tuple(range(10)))).squeeze().mean("seed")
-    np.testing.assert_allclose(cells.alignment, 0, atol=1e-7)
-    np.testing.assert_allclose(cells.carriers, 0.5, atol=0.05)
-    snr2 = np.sqrt(1000 / (20 * 5000))
-    assert cells.test_error.sel(r=1000.0) > theory.random_filters_error(8, snr2, clusters=4) - 0.01
 
 
 def test_the_angle_is_symmetric():
@@ -66,10 +33,16 @@ def test_presets_are_as_the_theorem_wants_them():
         assert setting.sigma_0 < min(setting.n) ** 0.5 / max(setting.d) / 10, "a start that the theorem calls small"
 
 
-def test_a_bad_cell_is_refused_before_the_first_is_computed():
-    for change, sentence in [
-        (dict(n=(22,)), "n must be a multiple of 4.*got 22"),
-        (dict(d=(30,)), "d must be at least"),
-    ]:
-        with pytest.raises(ValueError, match=sentence):
-            TINY.thinned(**change)
+def test_four_directions_are_learned_by_the_network_only():
+    setting = TINY.thinned(model=("network", "lazy"), angle=(90.0, 60.0), r=(100.0,), seed=tuple(range(6)))
+    dataset = run(setting).squeeze()
+    aligned = dataset.alignment.mean("seed")
+    assert (aligned.sel(model="network") > 0.98).all()
+    assert abs(aligned.sel(model="lazy", angle=90.0) - 0.5**0.5) < 0.04
+    share = dataset.carriers.mean("seed")
+    assert (abs(share.sel(model="lazy") - 0.5) < 0.05).all() and (share.sel(model="network") > 0.65).all()
+    plane = xor.filters(setting).plane
+    assert plane.shape == (2, 2, 16, 2) and abs(plane).max() <= 1
+    right = plane.sel(model="network", angle=90.0).values  # u and v are the diagonals
+    long = right[np.linalg.norm(right, axis=-1) > 0.1]
+    assert len(long) > 10 and np.allclose(abs(long[:, 0]), abs(long[:, 1]), rtol=0.05)

@@ -48,15 +48,6 @@ def test_escape_and_prompts():
         lecture.fitted_rate(np.zeros(9), 0.1)
 
 
-@pytest.mark.parametrize("fields, text", [
-    ({"missing": (3,)}, "missing must lie between 0 and k - 1 = 2"),
-    ({"d": 5}, "d must be even"),
-])
-def test_bad_settings_are_refused(fields, text):
-    with pytest.raises(ValueError, match=text):
-        TINY.thinned(**fields)
-
-
 @pytest.mark.parametrize("start, steps", [("dead", 20), ("saddle", 50)])
 def test_the_stored_result_is_what_the_library_computes(start, steps):
     stored = results.open("attention_landscape")

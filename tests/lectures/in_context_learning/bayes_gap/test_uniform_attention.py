@@ -31,21 +31,11 @@ def test_order_does_not_matter_and_the_count_only_if_told():
         assert torch.allclose(model(context, query), model(twice, query), atol=1e-6) != told
 
 
-def test_an_ensemble_is_its_members():
-    both, (context, query) = UniformAttention(2, seed=(3, 4)), drawn(2, 3)
-    for k, seed in enumerate((3, 4)):
-        alone = UniformAttention(2, seed=seed)
-        torch.testing.assert_close(both.every(context, query)[k],
-                                   alone.every(Context(context.x[k], context.y[k]), query[k]))
-
-
 def test_frozen_features():
     names = [name for name, p in UniformAttention(frozen=True).named_parameters() if p.requires_grad]
     assert names and all(name.startswith("rho") for name in names)
 
 
 def test_bad_input_is_one_sentence():
-    with pytest.raises(ValueError, match="features must be a whole number of at least 1; got 0"):
-        UniformAttention(features=0)
     with pytest.raises(ValueError, match="context must hold at least one example"):
         UniformAttention()(Context(torch.zeros(1, 0, 1), torch.zeros(1, 0)), torch.zeros(1, 1, 1))

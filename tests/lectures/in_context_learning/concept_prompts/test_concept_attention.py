@@ -27,15 +27,6 @@ def test_two_words_by_hand():
     assert layer(context, query).item() == pytest.approx((2 * share - 1) / 2)  # one neuron is on, with the weight 1/2
 
 
-def test_an_ensemble_is_the_loop():
-    prompts = ConceptPrompts(n=3, d=8).draw(5, (3, 4))
-    both = ConceptAttention(8, 6, spread=0.5, seed=(3, 4))
-    for k, seed in enumerate((3, 4)):
-        one = ConceptAttention(8, 6, spread=0.5, seed=seed)
-        own = Context(prompts.context.x[k], prompts.context.y[k])
-        torch.testing.assert_close(one(own, prompts.query[k]), both(prompts.context, prompts.query)[k])
-
-
 def test_a_mirrored_head_changes_its_sign_with_the_labels():
     data = ConceptPrompts(n=3, d=8, noise=0.0)
     layer = ConceptAttention(8, 6, spread=0.5, mirrored=4, dtype=torch.float64)

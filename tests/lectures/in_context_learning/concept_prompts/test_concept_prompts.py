@@ -12,12 +12,6 @@ from flbook.runs import results
 TINY = Setting.tiny()
 
 
-def test_of_one_example_nothing_is_to_be_chosen():
-    dataset = run(TINY)
-    assert dataset.error.dims == ("noise", "decay", "seed", "test")
-    assert float(dataset.right_attention.sel(test="1 example").min()) == pytest.approx(1)
-
-
 def test_decay_alone_moves_the_shared_part_without_noise():
     dataset = run(TINY).sel(noise=0.0)
     start = 0.3 * 3.0
@@ -47,13 +41,6 @@ def test_rivals_see_the_same_prompts_and_unknown_ones_are_refused():
     assert float(rivals.error.sel(noise=0.0, model="nearest word").max()) == 0
     with pytest.raises(ValueError, match="names must be among"):
         concept_prompts.rivals(TINY, names=("oracle",))
-
-
-def test_what_cannot_be_built_is_refused():
-    for change, sentence in [({"d": 5}, "twice the number of concepts"), ({"n": 63}, r"n must be a whole number in"),
-                             ({"m": 7}, "m must be even")]:
-        with pytest.raises(ValueError, match=sentence):
-            replace(TINY, **change)
 
 
 def test_the_stored_result_is_recomputed_where_rounding_does_not_steer_it():

@@ -8,20 +8,8 @@ from flbook.dynamics import attention_pretraining as pretraining
 from flbook.dynamics.prompt_network import two_layer
 from flbook.lectures.in_context_learning import low_dimensional_targets as lecture
 from flbook.lectures.in_context_learning.low_dimensional_targets import Setting, measure
-from flbook.lectures.in_context_learning.low_dimensional_targets import alignment as closed
 
 TINY = Setting.tiny()
-
-
-def test_the_step_finds_the_subspace_and_pays():
-    dataset = measure(TINY.thinned(d=(16,), m=48, t_2=600, seed=(0, 1, 2)))
-    aligned = dataset.alignment.squeeze().mean("seed")
-    assert aligned.sel(model="oracle") == 1 and abs(aligned.sel(model="frozen") - 2 / 16) < 0.03
-    assert aligned.sel(model="one step") == pytest.approx(closed.alignment_after_step(16, 2), abs=0.04)
-    risk = dataset.risk.min("lam").squeeze().mean("seed")
-    assert risk.sel(model="one step", context=64) < 0.4 < 0.9 < risk.sel(model="frozen", context=64)
-    limit = dataset.limit.squeeze().mean("seed")
-    assert (limit <= risk).all() and (limit.diff("context") < 0).all()
 
 
 def test_the_exact_risk_is_that_of_fresh_prompts():
@@ -52,13 +40,3 @@ def test_rivals_that_see_the_prompt_alone():
     assert kernel.sel(context=40).mean() < 1e-3, "the quadratic kernel interpolates a quadratic"
     network = lecture.alone(two_layer, setting, tasks=2, queries=50)
     assert network.mean() > kernel.mean() and np.isfinite(network).all()
-
-
-def test_what_is_stored():
-    kept = lecture.stored(lecture.run(TINY.thinned(model=("one step",), lam=(0.1,))))
-    assert set(kept.risk.dims) == {"d", "r", "seed", "context"} and kept.risk.dtype == np.float32
-
-
-def test_a_subspace_that_does_not_fit_is_one_sentence():
-    with pytest.raises(ValueError, match="at most d = 6; got 12"):
-        TINY.thinned(r=(2, 12))

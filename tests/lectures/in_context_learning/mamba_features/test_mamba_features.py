@@ -8,11 +8,6 @@ from flbook.lectures.in_context_learning.mamba_features import Setting, gates
 TINY = Setting.tiny()
 
 
-def test_inside_the_subspace_the_direction_is_clearer():
-    found = experiment.run(TINY).sel(gate="silu 4")
-    assert (found.inside > found.overlap).all()
-
-
 @pytest.mark.parametrize("name", ["silu 4", "slow"])
 def test_gates_follow_their_law(name):
     found = experiment.measure(TINY.thinned(gate=(name,), d=(8,), n=(600,), prompts=40)).overlap.mean()
@@ -36,8 +31,3 @@ def test_even_labels_are_read_from_a_matrix():
 def test_one_step_finds_the_subspace():
     share = experiment.pretraining_step((0, 1), (60, 600), d=6, r=2, n=100).share.mean("seed")
     assert float(share[0]) < float(share[1]) and float(share[1]) > 0.8
-
-
-def test_a_subspace_that_does_not_fit_gets_a_sentence():
-    with pytest.raises(ValueError, match="r must be at most d = 6; got 7"):
-        TINY.thinned(r=7)

@@ -18,16 +18,3 @@ def test_the_task_forgets_at_the_rate_of_its_memory():
 def test_with_memory_one_it_is_a_fixed_task():
     drawn = DriftingPrompts(n=6, d=2, memory=1.0).draw(5, seed=0)
     torch.testing.assert_close(drawn.context.y, torch.einsum("bnd,bd->bn", drawn.context.x, drawn.task))
-
-
-def test_seeds_are_an_axis():
-    data = DriftingPrompts(n=4, d=2, noise=0.5)
-    torch.testing.assert_close(data.draw(3, (5, 7)).context.y[1], data.draw(3, 7).context.y)
-
-
-@pytest.mark.parametrize(("change", "sentence"), [
-    (dict(n=0), "n must be a whole number of at least 1"), (dict(memory=1.5), r"memory must be a number in \[0, 1\]"),
-    (dict(noise=-1.0), "noise must be a number of at least 0")])  # fmt: skip
-def test_bad_input_gets_a_sentence(change, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        DriftingPrompts(**change)

@@ -5,16 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+import xarray as xr
+from scipy.optimize import brentq
 
 from flbook.lectures.in_context_learning import mamba_regression as experiment
 from flbook.lectures.in_context_learning.mamba_regression import Setting
 from flbook.theory import forgetting as theory
 
 TINY = replace(Setting.tiny(), d=(3,), steps=300)
-
-
-def test_ridge_regression_is_exact_without_noise():
-    assert experiment.run(Setting.tiny()).risk.sel(noise=0.0, predictor="ridge").max() < 1e-15
 
 
 def test_predictors_have_the_risk_of_their_law():
@@ -47,9 +45,20 @@ def test_drift_has_its_law():
     np.testing.assert_allclose(found, law, rtol=0.05)
 
 
-def test_the_crossing_of_two_curves():
-    risk = experiment.measure(replace(TINY, predictor=("mamba", "lms"), noise=(1.5,), n=(4, 16), prompts=300)).risk
-    assert 4 <= experiment.overtaken(risk.squeeze(("d", "noise"))).value <= 16
+def test_the_crossing_of_two_closed_forms():
+    one, n = np.ones(4), np.array([16, 22, 31, 44, 62])
+    laws = np.stack([theory.mamba_risk(one, n, 1.0), theory.lms_risk(4, n, 1.0)])
+    axes = {"predictor": ["mamba", "lms"], "n": n, "seed": [0, 1, 2]}
+    risk = xr.DataArray(np.stack([laws] * 3, -1), axes)
+    crossing = brentq(lambda n: theory.mamba_risk(one, n, 1.0) - theory.lms_risk(4, n, 1.0), 20, 60)
+    assert experiment.overtaken(risk).value == pytest.approx(crossing, rel=0.01)
+
+
+def test_the_crossing_of_two_straight_lines():
+    gap = np.exp(np.array([1.0, -1.0]))  # log ratio 1 at n = 4 and -1 at n = 16: zero at the geometric mean
+    axes = {"predictor": ["mamba", "lms"], "n": [4, 16], "seed": [0]}
+    risk = xr.DataArray(np.stack([gap, np.ones(2)])[..., None], axes)
+    assert experiment.overtaken(risk).value == pytest.approx(8)
 
 
 def test_covariances_are_matrices():

@@ -5,21 +5,11 @@ import pytest
 import torch
 
 from flbook.dynamics import mean_field
+from flbook.estimators.in_context import LeastSquares
 from flbook.lectures.in_context_learning import mean_field_features as lecture
 from flbook.lectures.in_context_learning.mean_field_features import Setting
 
 TINY = Setting.tiny()
-
-
-def test_losses_stay_above_their_floors_and_fall():
-    dataset = lecture.run(TINY)
-    assert dataset.isnull().sum().to_array().sum() == 0
-    for model in ("static", "attention"):
-        assert (dataset.fresh.sel(case="dead", model=model) > 2 / 6 - 1e-5).all()
-    assert (dataset.fresh.sel(case="seven") > 2 / 10 - 1e-5).all()
-    matched = dataset.fresh.sel(case="matched", model="static")
-    assert (matched.isel(time=-1) < matched.isel(time=0) / 2).all()
-    assert (dataset.fresh.sel(case="dead", model="modified").isel(time=-1) < 2 / 6).any()
 
 
 def test_tasks_and_their_errors_by_hand():
@@ -52,12 +42,23 @@ def test_a_weak_feature_is_weak():
     torch.testing.assert_close(torch.linalg.eigvalsh(moment)[:, 0], torch.full((2,), 0.01, dtype=torch.float64))
 
 
-def test_sizes_without_features_are_refused():
-    for change in ({"n": 4}, {"k": 2}, {"teacher": 4}):
-        with pytest.raises(ValueError, match="k must be at least 3, teacher at least k"):
-            TINY.thinned(**change)
-
-
 def test_attention_that_is_too_slow_is_told():
     with pytest.raises(ValueError, match="training diverged at lr = 5 and turn = 0.01"):
         lecture.run(TINY.thinned(case=("matched",), model=("attention",), lr=5.0, turn=0.01))
+
+
+def test_new_mixtures_are_free_for_whoever_reads_the_true_features():
+    setting = Setting.tiny()
+    truth, points = lecture.teacher(setting, "matched"), lecture.inputs(setting, 260)
+    readers = {"true": (truth.features, [LeastSquares()]), "inputs": (lambda x: x, [LeastSquares()])}
+    found = lecture.new_tasks(readers, truth, points, (8, 40), setting.seed, tasks=3)
+    assert found.true.shape == (2, 2) and float(found.true.max()) < 1e-10 < 0.01 < float(found.inputs.min())
+
+
+def test_sampled_neurons_differ_by_the_variance_of_one_over_their_number():
+    one = lecture.teacher(Setting.tiny(), "matched")
+    neurons, a = one.neurons(lecture.inputs(Setting.tiny(), 50))[0], one.a[0]
+    mean = neurons @ a / len(a)
+    single = float((neurons[..., None] * a).square().sum(-1).mean() - mean.square().sum(-1).mean())
+    error = lecture.sampled(neurons, a, (16, 64), draws=400)
+    assert (error.mean("seed") * error.m / single).values == pytest.approx(1, rel=0.1)

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
 from flbook.lectures.in_context_learning import mean_field_langevin as lecture
 from flbook.lectures.in_context_learning.mean_field_langevin import Setting
@@ -26,13 +25,3 @@ def test_bounds_hold_and_the_sandwich_closes():
     assert (flow.a_priori < flow.at_rest).all() and (flow.at_rest < flow.frozen_rate).all()
     assert (flow.frozen_rate < flow.rate).all()
     np.testing.assert_allclose(lecture.relaxation(TINY), flow.rate, rtol=0.02)
-
-
-def test_networks_wider_than_the_crowd_are_refused():
-    with pytest.raises(ValueError, match="neurons must be at least the largest width = 64; got 32"):
-        replace(TINY, width=(4, 64))
-
-
-def test_what_is_stored():
-    kept = lecture.stored(lecture.run(TINY))
-    assert kept.deviation.dtype == "float32" and kept.time.values.tolist() == [0.0]

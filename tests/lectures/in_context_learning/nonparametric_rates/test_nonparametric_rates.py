@@ -46,18 +46,8 @@ def test_the_sandwich_is_near_one():
 
 def test_prompts_on_a_hidden_basis():
     dataset = lecture.contexts(PROMPTS)
-    assert dict(dataset.risk.sizes) == {"predictor": 5, "n": 2, "T": 2, "seed": 2}
+    assert dict(dataset.risk.sizes) == {"predictor": 6, "n": 2, "T": 2, "seed": 2}
     assert (dataset.known < dataset.expected).all()
     both = ("attention on the basis", "attention on the dictionary")
     many = lecture.contexts(replace(PROMPTS, predictor=both, n=(20,), T=(4,), batch=600, seed=(0, 1, 2, 3)))
     np.testing.assert_allclose(many.risk.mean("seed").squeeze(), [many.known[0], many.expected[0]], rtol=0.12)
-
-
-def test_the_paper_preset_is_larger():
-    paper, book = Setting.paper(), Setting.book()
-    assert paper.keep > book.keep and max(paper.T) >= 32 * paper.keep**2 and paper.keep**2 in paper.T
-
-
-def test_more_features_than_functions_are_refused():
-    with pytest.raises(ValueError, match="keep must be at most size = 5"):
-        replace(TINY, keep=9)

@@ -1,6 +1,5 @@
 """Products with the Wasserstein Hessian, noise shaped by it, and the flow that uses both."""
 
-import pytest
 import torch
 
 from flbook import rng
@@ -89,8 +88,3 @@ def test_the_flow_pushes_at_a_saddle_and_stops_at_the_minimum():
     still = rule.run(MATRIX, theta, lambda theta, count: 0 * theta, 100)
     assert still.stopped.all() and (still.theta - theta).abs().max() < 1e-12, "a push that gains nothing is undone"
     assert (path.losses.diff(dim=-1) <= 1e-3).all()
-
-
-def test_bad_input_is_one_sentence():
-    with pytest.raises(ValueError, match="wait must be a whole number of at least 1; got 0"):
-        PerturbedFlow(0.1, 0.1, 0, 0.1)

@@ -10,13 +10,6 @@ from flbook.lectures.in_context_learning.vector_arithmetic import Setting
 TINY = Setting.tiny()
 
 
-def test_errors_at_the_end_and_order_parameters_on_the_way():
-    dataset = vector_arithmetic.run(TINY)
-    assert set(dataset.error.dims) == {"noise", "training", "seed", "signs", "examples"}
-    assert set(dataset.value_task.dims) == {"noise", "training", "seed", "step"}
-    assert dataset.step.values.tolist() == [0, 2, 4]
-
-
 def test_a_tie_counts_by_its_share():
     prompts = TINY.data(0.0).questions(6)
     logits = torch.zeros(6, 6)

@@ -29,15 +29,3 @@ def test_test_pictures_show_other_handwriting():
     train, test = data.draw(5), data.draw_test(80, 5)
     assert test.x.shape == (80, 3, 8, 8)
     assert torch.cdist(train.x.flatten(0, 1).flatten(1), test.x.flatten(0, 1).flatten(1)).min() > 0
-
-
-def test_an_ensemble_is_its_members():
-    data = ColouredDigits(n=10)
-    for draw in (data.draw, lambda seed: data.draw_test(7, seed)):
-        for place, seed in enumerate((4, 9)):
-            assert all(torch.equal(a[place], b) for a, b in zip(draw((4, 9)), draw(seed), strict=True))
-
-
-def test_no_pictures_is_one_sentence():
-    with pytest.raises(ValueError, match="^n must be a whole number of at least 1; got 0$"):
-        ColouredDigits(n=0)

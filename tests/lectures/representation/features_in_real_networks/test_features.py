@@ -3,13 +3,10 @@
 import pytest
 import torch
 
-from flbook import rivals
 from flbook.lectures.representation.features_in_real_networks import features
 from flbook.models import ConvNet, gelu, identity
-from flbook.training.fit import fit
 from flbook.training.losses import cross_entropy, squared_classes
 from flbook.training.network import ScaledTraining, Training
-from flbook.training.optimizers import Momentum
 
 
 def normal(*shape, seed=0):
@@ -135,21 +132,6 @@ def test_the_scaled_problem_by_hand():
     torch.testing.assert_close(problem.predict(moved), expected)
     torch.testing.assert_close(problem.predict(moved, x.flip(1)), expected.flip(1))
     torch.testing.assert_close(problem.train_loss(begin), torch.full((2,), 0.25, dtype=torch.float64))
-
-
-def test_a_large_scale_is_the_linearised_network():
-    model, x, y = net(), normal(2, 5, 3, 8, 8), torch.arange(5) % 2
-    ends = []
-    for alpha in (1e3, 1e4):
-        problem = ScaledTraining(model, x, y, squared_classes, alpha)
-        rule = Momentum(0.01 / alpha**2)
-        lazy = rivals.lazy(problem)
-        tangent = lazy.predict(fit(lazy, rule, 10).params)
-        params = fit(problem, rule, 10).params
-        moved = problem.norm({name: p - problem.start()[name] for name, p in params.items()})
-        ends.append((problem.predict(params) - tangent).norm() / tangent.norm())
-        ends.append(moved.max())
-    assert ends[2] / ends[0] == pytest.approx(0.1, rel=0.02) and ends[3] / ends[1] == pytest.approx(0.1, rel=0.02)
 
 
 def test_a_scale_must_be_positive():

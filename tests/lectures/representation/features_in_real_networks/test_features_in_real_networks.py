@@ -7,32 +7,10 @@ import pytest
 import torch
 
 from flbook.lectures.representation import features_in_real_networks as inside
-from flbook.lectures.representation.features_in_real_networks import Network, Setting, run
+from flbook.lectures.representation.features_in_real_networks import Network, Setting
 from flbook.lectures.representation.features_in_real_networks.coloured_digits import ColouredDigits
 
 TINY = Setting.tiny()
-
-
-def test_shares_are_of_the_filters_energy():
-    dataset = run(TINY)
-    assert dataset.filters.dims == ("alpha", "seed", "step", "filter", "colour", "row", "column")
-    np.testing.assert_allclose(dataset.filter_share.sum("colour"), 1, rtol=1e-5)
-    w = dataset.filters.isel(alpha=0, seed=1, step=-1)
-    share = (w**2).sum(("filter", "row", "column")) / (w**2).sum()
-    np.testing.assert_allclose(dataset.filter_share.isel(alpha=0, seed=1, step=-1), share, rtol=1e-5)
-
-
-def test_the_start_is_the_same_and_only_a_small_scale_moves_it():
-    dataset = run(TINY)
-    first, last = dataset.isel(step=0), dataset.isel(step=-1)
-    assert (first.filters.isel(alpha=0) == first.filters.isel(alpha=1)).all()
-    assert (first.movement == 0).all() and first.correlation.isnull().all()
-    assert (last.movement.sel(alpha=1000.0) < 1e-3).all() and (last.movement.sel(alpha=0.01) > 1e-2).all()
-    np.testing.assert_allclose(first.train_loss, 0.45, rtol=1e-5)  # |e_y - 1/10|^2 / 2
-    assert (last.train_loss < first.train_loss).all()
-    np.testing.assert_allclose(last.alignment.sel(alpha=1000.0), first.alignment.sel(alpha=1000.0), atol=1e-3)
-    pixels = last.alignment.sel(layer="pixels")
-    np.testing.assert_allclose(pixels.sel(alpha=0.01), pixels.sel(alpha=1000.0))
 
 
 def test_outputs_start_at_the_same_speed_whatever_the_scale():
@@ -77,8 +55,3 @@ def test_fixed_features_see_the_same_pictures():
 def test_the_outputs_step_is_smaller_where_weights_will_have_grown(setting):
     steps = [setting.step_size(a) * a**2 for a in setting.alpha]
     assert steps == sorted(steps) and steps[-1] == setting.lr
-
-
-def test_filters_are_not_stored():
-    kept = inside.stored(run(TINY))
-    assert "filters" not in kept and kept.movement.dtype == np.float32

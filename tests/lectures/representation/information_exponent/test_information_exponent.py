@@ -86,12 +86,3 @@ def test_matrix_sees_the_fourth_polynomial():
     assert (mean.sel(alpha=0.3) < 0.4).all()
     assert float(mean.sel(alpha=10.0, gate="1 - 1/E[z²|y]")) > 0.9
     assert float(mean.sel(alpha=10.0, gate="y")) < 0.3
-
-
-@pytest.mark.parametrize(("change", "sentence"), [
-    ({"alpha": (0.01, 1.0)}, "alpha d must be at least 1, a sample; got alpha 0.01 and d 20"),
-    ({"link": (3, 4), "statistic": "gradient"}, "link must be degrees that the activation has a part of, not 4"),
-])  # fmt: skip
-def test_bad_settings_get_a_sentence(change, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        replace(TINY, **change)

@@ -1,7 +1,6 @@
 """The kernel by its features, and every exact risk against fresh data."""
 
 import itertools
-import math
 
 import numpy as np
 import pytest
@@ -53,7 +52,3 @@ def test_exact_risks_agree_with_fresh_data():
     cubic = np.linalg.lstsq(np.vander((x @ along).numpy(), 4), y.numpy(), rcond=None)[0]
     squares = (target.numpy() - np.polyval(cubic, (fresh @ along).numpy())) ** 2
     assert abs(experiment.gated_risk(x, y, y.sign()) - squares.mean()) < 5 * squares.std() / len(squares) ** 0.5
-
-
-def test_size_is_the_number_of_cubic_features():
-    assert experiment.size(32) == math.comb(34, 3) == 5984

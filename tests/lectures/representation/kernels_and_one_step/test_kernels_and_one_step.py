@@ -6,19 +6,12 @@ import numpy as np
 import pytest
 
 from flbook.lectures.representation import kernels_and_one_step
-from flbook.lectures.representation.kernels_and_one_step import MODELS, Setting, measure, rivals, run, spectra
+from flbook.lectures.representation.kernels_and_one_step import MODELS, Setting, rivals, run, spectra
 from flbook.models import kernels
 from flbook.theory import one_step
 
 TINY = Setting.tiny()
 SAMPLED = replace(TINY, activation="tanh", link="tanh")
-
-
-def test_sampled_cells_stand_alone_too():
-    dataset, one = run(SAMPLED), measure(SAMPLED.thinned(psi_1=(6.0,), eta=(2.0,), seed=(1,), lam=(0.1,)))
-    for name in one:
-        cell = dataset[name].sel(psi_1=6.0, eta=2.0, seed=1, lam=0.1)
-        np.testing.assert_allclose(one[name].squeeze(), cell, rtol=1e-8)
 
 
 def test_exact_risk_is_the_sampled_one():
@@ -68,13 +61,3 @@ def test_the_spike_and_the_rank_one_gradient():
     assert found.overlap.sel(eta=16.0).mean() == pytest.approx(float(expected.overlap), abs=0.1)
     assert found.overlap.sel(eta=0.0).mean() < 0.1
     assert (found.rank_one_error < 0.2).all(), "with the sign or the factor wrong it is 1 or more"
-
-
-def test_what_is_stored():
-    kept = kernels_and_one_step.stored(run(TINY.thinned(lam=(0.1,))))
-    assert kept.risk.dims == ("psi_1", "eta", "seed") and kept.risk.dtype == np.float32 and kept.risk.attrs["long_name"]
-
-
-def test_no_sample_is_one_sentence():
-    with pytest.raises(ValueError, match="^n .*must be .*at least 1"):
-        TINY.thinned(psi_1=(2.0, 0.001))

@@ -8,23 +8,10 @@ import torch
 
 from flbook import measures
 from flbook.lectures.representation import loss_path_kernel
-from flbook.lectures.representation.loss_path_kernel import BOUNDS, Setting, measure, run
+from flbook.lectures.representation.loss_path_kernel import Setting, measure
 from flbook.lectures.representation.loss_path_kernel.path_kernel import loss_path
 
 TINY = replace(Setting.tiny(), n=(20,))
-
-
-def test_the_kernel_explains_the_fall_and_the_bounds_hold():
-    dataset = run(Setting.tiny())
-    assert dataset.time[-1] == 4.0 and set(BOUNDS) < set(dataset)
-    np.testing.assert_allclose(dataset.explained, np.log(2) - dataset.train_loss, atol=1e-4)
-    np.testing.assert_allclose(dataset.gap, dataset.test_loss - dataset.train_loss, atol=1e-6)
-    for name in BOUNDS:
-        assert (dataset[name] > dataset.gap).all(), name
-    product = 2 * np.sqrt((np.log(2) - dataset.train_loss) * dataset.own)
-    np.testing.assert_allclose(dataset.lpk, product, rtol=1e-3)
-    own = dataset.own.isel(time=-1)
-    assert (own.isel(portion=-1) > own.isel(portion=0)).all()
 
 
 def test_bounds_by_their_formulas():
@@ -62,23 +49,3 @@ def test_every_test_image_is_explained():
     assert found.share.shape == (found.sizes["image"], 20) and (found.y_sample != found.clean_sample).any()
     cell = measure(replace(TINY, power=(0.5,), portion=(0.5,), seed=(0,)))
     assert found.loss[-1].mean().item() == pytest.approx(cell.test_loss[-1].item(), rel=1e-3)
-
-
-@pytest.mark.parametrize("preset", [Setting.book, Setting.paper])
-def test_twelve_moments_are_kept_the_last_among_them(preset):
-    assert len(preset().recorded) >= 9 and preset().recorded[-1] == preset().steps
-
-
-def test_bad_settings_are_one_sentence():
-    for change, sentence in [
-        (dict(n=(20, 1000)), "n must be at most .* so that an image is left"),
-        (dict(width=7), "width must be an even number of neurons"),
-        (dict(second=1), "classes must be two different digits"),
-    ]:
-        with pytest.raises(ValueError, match=sentence):
-            replace(TINY, **change)
-
-
-def test_what_is_stored():
-    kept = loss_path_kernel.stored(run(Setting.tiny()))
-    assert "time" not in kept.gap.dims and "time" in kept.gap_path.dims and kept.gap.dtype == "float32"

@@ -10,12 +10,6 @@ from flbook.lectures.representation.online_sgd import Setting
 TINY = Setting.tiny()
 
 
-def test_runs_start_together_and_find_the_direction():
-    found = experiment.run(TINY)
-    np.testing.assert_allclose(found.overlap.sel(time=0.0, d=20), 20**-0.5)
-    assert float(np.abs(found.overlap.sel(time=10.0)).mean()) > 0.5
-
-
 def test_times_may_come_in_any_order():
     part = experiment.measure(replace(TINY, link=(2,), d=(20,), seed=(2,), time=(10.0, 1.0)))
     chosen = experiment.run(TINY).sel(link=[2], d=[20], seed=[2])
@@ -39,9 +33,3 @@ def test_only_a_second_look_sees_the_third_polynomial():
     few = {"d": (400,), "seed": tuple(range(8)), "time": (8.0,)}
     once, twice = (experiment.measure(replace(Setting.reuse(rule), **few)).overlap for rule in ("erf", "twice"))
     assert float(twice.mean()) > 0.2 and abs(float(once.mean())) < 0.1
-
-
-def test_steps_shrink_for_flat_links():
-    assert experiment.neuron(Setting(), 2, 64).lr == 0.5
-    assert experiment.neuron(Setting(), 3, 64).lr == 0.5 / 8
-    assert experiment.power(Setting(), 3) == 2 and experiment.power(Setting.reuse("twice"), 3) == 1

@@ -105,8 +105,3 @@ def test_integration_is_of_order_four():
         return abs(path["x"][-1] - np.exp(-2))
 
     assert error(0.1) / error(0.05) == pytest.approx(16, rel=0.15)
-
-
-def test_bad_input_gets_a_sentence():
-    with pytest.raises(ValueError, match=r"^lr must be a number above 0; got -1\.0$"):
-        Committee(lr=-1.0)

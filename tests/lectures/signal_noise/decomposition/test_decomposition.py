@@ -66,8 +66,3 @@ def test_both_ways_of_the_clock_train():
     assert min(found["drawn_seconds"] + found["direct_seconds"]) > 0
     drawn = experiment.clock(xr.Dataset(attrs=found), "drawn")
     assert drawn.d.values.tolist() == [50.0, 60.0] and drawn.attrs["long_name"] == "set-up and 2 steps"
-
-
-def test_a_bad_cell_is_refused_before_the_first_is_computed():
-    with pytest.raises(ValueError, match=r"d must be at least n \+ k \+ 1 = 27"):
-        TINY.thinned(d=(300, 20))

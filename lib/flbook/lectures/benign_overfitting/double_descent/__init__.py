@@ -19,14 +19,14 @@ from flbook.domains import Count, Natural, NonNegative
 from flbook.lectures.benign_overfitting.double_descent.interpolation import subset_risk
 from flbook.models.activations import identity
 from flbook.models.random_features import RandomFeatures
-from flbook.runs import Grid, axis, sweeps
+from flbook.runs import Grid, axis, labelled, sweeps
 
 VERSION = 1
 
 
 @dataclass(frozen=True)
 class Setting(Grid):
-    """Everything the experiment depends on; tuples are the axes of the sweep."""
+    """Everything the experiment depends on. In the book: Gaussian data, no ridge, no step."""
 
     lr: tuple[NonNegative, ...] = axis([0.0], "step η on the first layer")  # before the fit, in units of sqrt(N)
     width: tuple[Count, ...] = axis(
@@ -44,11 +44,6 @@ class Setting(Grid):
         """Below, at and above the threshold, with and without ridge and step."""
         return cls(lr=(0.0, 2.0), width=(5, 12, 20, 21, 80), ridge=(0.0, 0.3), seed=tuple(range(5)), n=20, d=8,
                    points=200)
-
-    @classmethod
-    def book(cls) -> "Setting":
-        """Gaussian data, no ridge, no step."""
-        return cls()
 
     @classmethod
     def ridges(cls) -> "Setting":
@@ -87,12 +82,9 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     cells = [_fitted(setting, width, lr, x, y, x_test, y_test) for lr in setting.lr for width in setting.width]
     names = {"risk": ("test risk", "1"), "test_error": ("test error", "fraction"),
              "train_risk": ("training risk", "1"), "norm": ("length of the solution |a|", "1")}
-    columns = [torch.stack(column).reshape(setting.shape).cpu().numpy() for column in zip(*cells, strict=True)]
-    return xr.Dataset(
-        {name: (tuple(setting.coordinates()), values, {"long_name": text, "units": unit})
-         for (name, (text, unit)), values in zip(names.items(), columns, strict=True)},
-        coords=setting.coordinates(),
-    )
+    return labelled({name: (tuple(setting.coordinates()), column, *text)
+                     for (name, text), column in zip(names.items(), zip(*cells, strict=True), strict=True)},
+                    setting.coordinates())
 
 
 run = sweeps(measure, chunk={"seed": 1})
@@ -137,9 +129,8 @@ def subset(n: int = 40, d: int = 200, noise: float = 0.5, seeds: int = 400) -> x
     y = slope * x.sum(-1) + noise * rng.normal((n,), tuple(range(seeds)), "label noise")
     risks = [(estimators.min_norm(x[..., :p], y) - slope).square().sum(-1) + (d - p) * slope**2 for p in widths]
     exact = [subset_risk(n, p, p / d, 1 - p / d, noise) for p in widths]
-    named = {"long_name": "test risk", "units": "1"}
-    return xr.Dataset({"risk": (("p", "seed"), torch.stack(risks).numpy(), named), "exact": ("p", exact, named)},
-                      coords={"p": ("p", list(widths), {"long_name": "coordinates p", "units": "1"})})
+    return labelled({"risk": (("p", "seed"), risks, "test risk"), "exact": ("p", exact, "test risk")},
+                    {"p": ("p", list(widths), "coordinates p")})
 
 
 def curves(widths: tuple[int, ...], n: int = 12, noise: float = 0.2, seed: int = 0) -> xr.Dataset:

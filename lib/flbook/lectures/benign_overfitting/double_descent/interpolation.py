@@ -74,3 +74,15 @@ def random_features_risk(
     grow = 1 / (1 - q / width)
     bias = (b * (high / (s + high) - kappa * s / (s + high) ** 2 * grow)).sum()
     return float((rest + bias + noise**2) / (1 - used) - noise**2)
+
+
+def pole(widths: Sequence[float], risks: np.ndarray) -> np.ndarray:
+    r"""Where risks, shape (R, widths), have a pole of first order, seen from both sides; shape (R,).
+
+    On either side a line is fitted to 1/risk; the mean of the two places where the lines reach 0. The first half of the
+    widths lies below the pole, the second above it.
+    """
+    x, y = np.reshape(widths, (2, -1)), 1 / np.reshape(risks, (len(risks), 2, -1))
+    off = x - x.mean(-1, keepdims=True)
+    slope = (y * off).sum(-1) / (off**2).sum(-1)
+    return (x.mean(-1) - y.mean(-1) / slope).mean(-1)

@@ -25,7 +25,7 @@ from flbook.lectures.benign_overfitting.graphs_and_output_layers.graph_training 
 from flbook.lectures.benign_overfitting.graphs_and_output_layers.graphs import Contrast, Neighbourhoods, TwoBlockGraph
 from flbook.models.activations import relu_power
 from flbook.rivals import rival
-from flbook.runs import Grid, axis, lattice, sweeps
+from flbook.runs import Grid, axis, labelled, lattice, sweeps
 from flbook.training.fit import fit
 from flbook.training.optimizers import BoundedDescent
 
@@ -100,14 +100,10 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
             cells.append([measures.test_error(chosen, params, setting.points), measures.train_error(chosen, params),
                           chosen.train_loss(params)])
     dims = ("q", "model", "degree", "seed", "snr")
-    shape = [len(getattr(setting, name)) for name in dims]
-    names = {"test_error": ("test error", "fraction"), "train_error": ("training error", "fraction"),
-             "train_loss": ("training loss", "nats")}
-    return xr.Dataset(
-        {name: (dims, torch.stack(column).reshape(shape).cpu().numpy(), {"long_name": words, "units": units})
-         for (name, (words, units)), column in zip(names.items(), zip(*cells, strict=True), strict=True)},
-        coords=setting.coordinates(),
-    )
+    test_error, train_error, train_loss = zip(*cells, strict=True)
+    return labelled({"test_error": (dims, test_error, "test error", "fraction"),
+                     "train_error": (dims, train_error, "training error", "fraction"),
+                     "train_loss": (dims, train_loss, "training loss", "nats")}, setting.coordinates())
 
 
 run = sweeps(measure)

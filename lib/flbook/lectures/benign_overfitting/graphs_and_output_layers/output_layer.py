@@ -17,7 +17,7 @@ from flbook.domains import Count, FlipProbability, Natural, NonNegative, Positiv
 from flbook.dynamics.gram import Gram
 from flbook.dynamics.wishart import check_room, draw_gram
 from flbook.lectures.benign_overfitting.graphs_and_output_layers.both_layers import TwoLayerTraining
-from flbook.runs import Grid, axis, cached, sweeps
+from flbook.runs import Grid, axis, cached, labelled, sweeps
 from flbook.shapes import Quantity
 from flbook.training.fit import fit, log_steps
 from flbook.training.optimizers import GradientDescent
@@ -70,17 +70,13 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Train every cell to the end; dimensions (v_0, seed, r)."""
     network = problem(setting, device, torch.float32)
     params = fit(network, rule(setting), setting.steps).params
-    columns = {
-        "test_error": (measures.test_error(network, params, setting.points), "test error", "fraction"),
-        "train_error": (measures.train_error(network, params), "training error", "fraction"),
-        "train_loss": (network.train_loss(params), "training loss", "nats"),
-        "output": (params["v"].abs().mean(-1), "mean output weight |v|", "1"),
-    }
-    return xr.Dataset(
-        {name: (("v_0", "seed", "r"), values.cpu().numpy(), {"long_name": words, "units": units})
-         for name, (values, words, units) in columns.items()},
-        coords=setting.coordinates(),
-    )
+    dims = ("v_0", "seed", "r")
+    return labelled({
+        "test_error": (dims, measures.test_error(network, params, setting.points), "test error", "fraction"),
+        "train_error": (dims, measures.train_error(network, params), "training error", "fraction"),
+        "train_loss": (dims, network.train_loss(params), "training loss", "nats"),
+        "output": (dims, params["v"].abs().mean(-1), "mean output weight |v|"),
+    }, setting.coordinates())
 
 
 run = sweeps(measure)

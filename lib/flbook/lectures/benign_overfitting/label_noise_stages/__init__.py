@@ -25,7 +25,7 @@ from flbook.lectures.benign_overfitting.label_noise_stages.orthogonal_noise impo
 from flbook.lectures.benign_overfitting.label_noise_stages.recycled import RecycledTest
 from flbook.lectures.benign_overfitting.label_noise_stages.recycled_noise import RecycledNoise
 from flbook.rivals import RIVALS, Rival, rival
-from flbook.runs import Grid, axis, cached, sweeps
+from flbook.runs import Grid, axis, cached, labelled, sweeps
 from flbook.shapes import Quantity
 from flbook.training.fit import fit, log_steps
 from flbook.training.optimizers import GradientDescent
@@ -40,7 +40,10 @@ LIMITS = {"network": (1.0, 1.0, 1), "linear": (1.0, 4.0, None), "lazy": (0.5, 2.
 
 @dataclass(frozen=True)
 class Setting(Grid):
-    """Everything the experiment depends on; tuples are the axes of the sweep."""
+    """Everything the experiment depends on; tuples are the axes of the sweep.
+
+    In the book: two dimensions, one as in experiments of this kind, one so large that noise patches are orthogonal.
+    """
 
     model: tuple[Rival, ...] = axis(["network"], "model")
     flip_prob: tuple[FlipProbability, ...] = axis([0.2], "flip probability p")  # exactly pn labels flipped
@@ -59,11 +62,6 @@ class Setting(Grid):
         """Without and with a first stage, the rivals beside the network."""
         return cls(model=("network", *RIVALS), d=(500, 10**8), n_snr2=(1.0, 12.0), seed=(0, 1, 2), n=20, m=6, lr=0.3,
                    steps=30, points=16)
-
-    @classmethod
-    def book(cls) -> "Setting":
-        """Two dimensions: one as in experiments of this kind, one so large that noise patches are orthogonal."""
-        return cls()
 
     @classmethod
     def flips(cls) -> "Setting":
@@ -122,8 +120,8 @@ def step_size(setting: Setting, like: Tensor) -> Tensor:
 
 def outputs(network: GramTraining | FrozenGramTraining, params: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
     """The output on the signal alone, S ``(*E,)``, and on every noise patch alone, ``(*E, n)``."""
-    plus, minus = network.said_of_signals(params)
-    return (plus - minus) / 2, network.said_of_noise(params, network.training_noise(params))
+    plus, minus = network.signal_outputs(params)
+    return (plus - minus) / 2, network.noise_outputs(params, network.training_noise(params))
 
 
 def quantities(network: GramTraining | FrozenGramTraining, points: int = 128) -> list[Quantity]:
@@ -208,14 +206,10 @@ def overlap(setting: Setting, cosines: tuple[float, ...], device: str = "cpu") -
         wrong.append(measures.test_error(test, params, setting.points))
         beaten = cosine * noise * network.observed > signal[..., None]
         predicted.append(beaten.to(noise).mean(-1) / 2)
-    about = {"test_error": "test error", "predicted": "share with cosine · N > S, halved"}
-    values = {"test_error": torch.stack(wrong), "predicted": torch.stack(predicted)}
-    cosine = ("cosine", list(cosines), {"long_name": "cosine of test noise with training noise", "units": "1"})
-    return xr.Dataset(
-        {name: (("cosine", *AXES), value.cpu().numpy(), {"long_name": about[name], "units": "fraction"})
-         for name, value in values.items()},
-        coords={"cosine": cosine} | setting.coordinates(*AXES),
-    )
+    dims, cosine = ("cosine", *AXES), ("cosine", list(cosines), "cosine of test noise with training noise")
+    return labelled({"test_error": (dims, wrong, "test error", "fraction"),
+                     "predicted": (dims, predicted, "share with cosine · N > S, halved", "fraction")},
+                    {"cosine": cosine} | setting.coordinates(*AXES))
 
 
 def crossing(curves: xr.DataArray, x: str, level: float) -> fits.Fit:

@@ -39,5 +39,5 @@ class RecycledTest:
         """Outputs ``(*E, tests)`` on test samples of label +1 and of label -1, the noise patches shared."""
         problem, on_xi = self.problem, self.problem.training_noise(params)
         fresh = problem.fresh(params, standard) if self.law.extra else on_xi
-        noise = problem.said_of_noise(params, self.law.preactivations(on_xi, fresh))
-        return tuple(signal[..., None] + noise for signal in problem.said_of_signals(params))
+        noise = problem.noise_outputs(params, self.law.preactivations(on_xi, fresh))
+        return tuple(signal[..., None] + noise for signal in problem.signal_outputs(params))

@@ -23,7 +23,7 @@ from flbook.lectures.benign_overfitting.leaky_relu.stopping import Stop, descend
 from flbook.models.activations import leaky_relu
 from flbook.models.cnn import initial_weights
 from flbook.rivals import rival
-from flbook.runs import Grid, axis, sweeps
+from flbook.runs import Grid, axis, labelled, sweeps
 from flbook.shapes import Quantity
 from flbook.training.fit import fit
 from flbook.training.optimizers import GradientDescent
@@ -34,7 +34,10 @@ STOPS = {"every label fitted": 0.0, "zero hinge loss": 1.0}
 
 @dataclass(frozen=True)
 class Setting(Grid):
-    """Everything the experiment depends on; tuples are the axes of the sweep."""
+    """Everything the experiment depends on; tuples are the axes of the sweep.
+
+    In the book: samples against dimension, at the authors' signal strength 5/n.
+    """
 
     model: tuple[Literal["network", "linear", "lazy"], ...] = axis(["network"], "model")
     n: tuple[Count, ...] = axis([30, 45, 60], "samples n")
@@ -54,11 +57,6 @@ class Setting(Grid):
         """A few small samples, network and rivals."""
         return cls(model=("network", "linear", "lazy"), n=(8, 10), flip_prob=(0.1, 0.2), ratio=(2, 4), gamma=(3.0,),
                    seed=(0, 1), m=3, points=256)
-
-    @classmethod
-    def book(cls) -> "Setting":
-        """Samples against dimension, at the authors' signal strength 5/n."""
-        return cls()
 
     @classmethod
     def rivals(cls) -> "Setting":
@@ -178,11 +176,8 @@ def _trained(network: SinglePatchTraining, setting: Setting, device: str) -> xr.
     square = (svm * network.observed).sum(-1)
     error = readout_error(network, (svm * network.gram.x_mu).sum(-1), square)
     found |= {"svm_norm": (axes, square.sqrt().numpy()), "svm_error": (axes, error.numpy())}
-    dataset = xr.Dataset(found, {"stop": list(STOPS)})
-    for key, (text, unit) in NAMES.items():
-        dataset[key].attrs = {"long_name": text, "units": unit}
-    dataset.stop.attrs = {"long_name": "stopped at", "units": "1"}
-    return dataset
+    return labelled({name: (*found[name], *text) for name, text in NAMES.items()},
+                    {"stop": ("stop", list(STOPS), "stopped at")})
 
 
 def margin_error(setting: Setting, extra: float = 0.0) -> xr.DataArray:

@@ -17,8 +17,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from flbook.data.signal_noise import noise_preactivations
-from flbook.dynamics.gram import Gram
-from flbook.models.activations import identity, leaky_relu
+from flbook.dynamics.gram import Gram, side_by_side
+from flbook.models.activations import identity, leaky_relu, tangent
 from flbook.models.cnn import TwoLayerCNN
 from flbook.shapes import signs
 from flbook.training.losses import check_labels, hinge
@@ -197,8 +197,8 @@ class LazySinglePatchTraining(SinglePatchTraining):
 
     def respond(self, z: Tensor, patch: str) -> Tensor:
         """First-order response; of fresh samples both pre-activations come, trained and initial."""
-        z, z_0 = z.split(z.shape[-1] // 2, dim=-1) if patch == "fresh" else (z, self.gram.w_x)
-        return self.activation(z_0) + self.activation.slope(z_0) * (z - z_0)
+        z, z_0 = z.chunk(2, -1) if patch == "fresh" else (z, self.gram.w_x)
+        return tangent(self.activation, z, z_0)
 
     def slope(self, z: Tensor, columns: Tensor | None = None) -> Tensor:
         """Its slope, the same at every step."""
@@ -208,10 +208,9 @@ class LazySinglePatchTraining(SinglePatchTraining):
     def test_filters(self, params: Params) -> tuple[Float[Tensor, "*E K K"], Float[Tensor, "*E K"]]:
         """Trained and initial filters side by side: fresh samples meet both."""
         exact, c = self.exact(params)
-        now, before = exact.weight_gram(c), exact.gram.w_w.expand(*self.members, *self.gram.w_w.shape[-2:])
-        cross = before + c["x"] @ exact.gram.w_x.mT
-        both = torch.cat([torch.cat([now, cross], -1), torch.cat([cross.mT, before], -1)], -2)
+        cross = exact.gram.w_w + c["x"] @ exact.gram.w_x.mT
         on_mu = exact.on_signal(c)
+        both = side_by_side(exact.weight_gram(c), cross, exact.gram.w_w)
         return both, torch.cat([on_mu, exact.gram.w_mu.expand_as(on_mu)], -1)
 
     @property

@@ -17,7 +17,7 @@ from flbook.domains import Count, FlipProbability, Natural, NonNegative, Positiv
 from flbook.dynamics.wishart import check_room, draw_gram
 from flbook.lectures.benign_overfitting.leaky_relu.single_patch import SampleGram, SinglePatchTraining
 from flbook.models.activations import smooth_leaky_relu
-from flbook.runs import Grid, axis, sweeps
+from flbook.runs import Grid, axis, labelled, sweeps
 from flbook.training.fit import fit
 from flbook.training.losses import logistic
 from flbook.training.optimizers import GradientDescent
@@ -27,7 +27,10 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class Setting(Grid):
-    """Everything the experiment depends on; tuples are the axes of the sweep."""
+    """Everything the experiment depends on; tuples are the axes of the sweep.
+
+    In the book: two dimensions; n |mu|^2 / d is no longer small in the lower one.
+    """
 
     d: tuple[Positive, ...] = axis([2e4, 2e6], "dimension d")
     r: tuple[NonNegative, ...] = axis([0.1, 0.3, 1.0, 3.0, 10.0], "r = n|μ|⁴/(σ_ξ⁴ d)")
@@ -46,11 +49,6 @@ class Setting(Grid):
     def tiny(cls) -> "Setting":
         """Two dimensions and signals, few samples."""
         return cls(d=(1e5, 1e6), r=(0.3, 1.0), seed=(0, 1), n=20, m=3, steps=30, points=256)
-
-    @classmethod
-    def book(cls) -> "Setting":
-        """Two dimensions: n |mu|^2 / d is no longer small in the lower one."""
-        return cls()
 
     @classmethod
     def paper(cls) -> "Setting":
@@ -86,11 +84,7 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
         "bend": ((network.preactivations(params).abs() * setting.sharpness > 2).double().mean((-2, -1)),
                  "share of pre-activations beyond the bend", "fraction"),
     }
-    return xr.Dataset(
-        {name: (("d", "seed", "r"), value.cpu().numpy(), {"long_name": text, "units": unit})
-         for name, (value, text, unit) in columns.items()},
-        coords=setting.coordinates(),
-    )
+    return labelled({name: (("d", "seed", "r"), *column) for name, column in columns.items()}, setting.coordinates())
 
 
 run = sweeps(measure, chunk={"seed": 14, "d": 2})

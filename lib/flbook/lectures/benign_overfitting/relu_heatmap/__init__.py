@@ -22,7 +22,7 @@ from flbook.dynamics.gram import Gram, GramTraining
 from flbook.dynamics.wishart import check_room, draw_gram
 from flbook.models.cnn import initial_bias, initial_weights
 from flbook.rivals import RIVALS, Rival, rival
-from flbook.runs import Grid, axis, cached, lattice, sweeps
+from flbook.runs import Grid, axis, cached, labelled, lattice, sweeps
 from flbook.shapes import Quantity
 from flbook.training.fit import fit
 from flbook.training.optimizers import GradientDescent
@@ -32,7 +32,10 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class Setting(Grid):
-    """Everything the experiment depends on; tuples are the axes of the sweep."""
+    """Everything the experiment depends on; tuples are the axes of the sweep.
+
+    In the book: the theorem's, on a lattice where d grows by 4 and n |mu|^4 / d takes the same values for every d.
+    """
 
     model: tuple[Rival, ...] = axis(["network"], "model")
     n: tuple[Count, ...] = axis([20], "samples n")
@@ -54,11 +57,6 @@ class Setting(Grid):
     def tiny(cls) -> "Setting":
         """Both regimes in a blink: network and rivals, two dimensions, harmful and benign."""
         return cls(model=("network", *RIVALS), d=(100, 400), mu=(0.0, 1.0, 6.0), seed=(0, 1, 2), steps=20, points=64)
-
-    @classmethod
-    def book(cls) -> "Setting":
-        """The theorem's setting, on a lattice where d grows by 4 and n |mu|^4 / d takes the same values for every d."""
-        return cls()
 
     @classmethod
     def samples(cls) -> "Setting":
@@ -107,19 +105,12 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
                 measures.train_error(chosen, params),
                 chosen.train_loss(params),
             ])
-    shape = (len(setting.n), len(setting.model), len(setting.d), len(setting.seed), len(setting.mu))
-    columns = [torch.stack(column).reshape(shape).cpu().numpy() for column in zip(*cells, strict=True)]
-    dims = ("n", "model", "d", "seed", "mu")
-    return xr.Dataset(
-        {
-            "test_error": (dims, columns[0], {"long_name": "test error", "units": "fraction"}),
-            "test_error_flipped": (dims, measures.flipped(columns[0], setting.flip_prob),
-                                   {"long_name": "test error on flipped labels", "units": "fraction"}),
-            "train_error": (dims, columns[1], {"long_name": "training error", "units": "fraction"}),
-            "train_loss": (dims, columns[2], {"long_name": "training loss", "units": "nats"}),
-        },
-        coords=setting.coordinates(),
-    )
+    error, train_error, train_loss = (torch.stack(column) for column in zip(*cells, strict=True))
+    flipped, dims = measures.flipped(error, setting.flip_prob), ("n", "model", "d", "seed", "mu")
+    return labelled({"test_error": (dims, error, "test error", "fraction"),
+                     "test_error_flipped": (dims, flipped, "test error on flipped labels", "fraction"),
+                     "train_error": (dims, train_error, "training error", "fraction"),
+                     "train_loss": (dims, train_loss, "training loss", "nats")}, setting.coordinates())
 
 
 run = sweeps(measure, chunk={"d": 1})
@@ -191,16 +182,10 @@ def margins(setting: Setting, device: str = "cpu") -> xr.Dataset:
     standard = measures.even_normal(setting.points, network.test_directions).to(network.y)
     plus, minus = network.test_outputs(params, standard)
     train, fresh = (network.predict(params) * network.observed)[0, 0], torch.cat([plus, -minus], -1)[0, 0]
-    return xr.Dataset(
-        {
-            "train": (("mu", "sample"), train.cpu().numpy(),
-                      {"long_name": "observed label times output", "units": "1"}),
-            "fresh": (("mu", "fresh"), fresh.cpu().numpy(), {"long_name": "true label times output", "units": "1"}),
-            "flipped": ("sample", (network.y != network.observed).cpu().numpy(),
-                        {"long_name": "label observed flipped", "units": "1"}),
-        },
-        coords=setting.coordinates("mu"),
-    )
+    return labelled({"train": (("mu", "sample"), train, "observed label times output"),
+                     "fresh": (("mu", "fresh"), fresh, "true label times output"),
+                     "flipped": ("sample", network.y != network.observed, "label observed flipped")},
+                    setting.coordinates("mu"))
 
 
 def at_equal(error: xr.DataArray, variable: xr.DataArray, low: float, high: float) -> xr.DataArray:

@@ -26,7 +26,7 @@ from flbook.dynamics.wishart import check_room, draw_gram
 from flbook.lectures.benign_overfitting.relu_power_phase import blow_up, race
 from flbook.models.activations import relu_power
 from flbook.rivals import RIVALS, Rival, rival
-from flbook.runs import Grid, axis, cached, lattice, sweeps
+from flbook.runs import Grid, axis, cached, labelled, lattice, sweeps
 from flbook.shapes import Quantity
 from flbook.training.fit import fit, log_steps
 from flbook.training.optimizers import GradientDescent
@@ -104,14 +104,11 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Train every cell to the end; dimensions (q, n, model, d, seed, snr). A forecast has no training error or loss."""
     cells = [_cell(setting, q, n, name, device) for q, n, name in product(setting.q, setting.n, setting.model)]
     dims = ("q", "n", "model", "d", "seed", "snr")
-    shape = [len(getattr(setting, name)) for name in dims]
     names = {"test_error": ("test error", "fraction"), "test_loss": ("test loss", "nats"),
              "train_error": ("training error", "fraction"), "train_loss": ("training loss", "nats")}
-    return xr.Dataset(
-        {name: (dims, torch.stack(column).reshape(shape).cpu().numpy(), {"long_name": words, "units": units})
-         for (name, (words, units)), column in zip(names.items(), zip(*cells, strict=True), strict=True)},
-        coords=setting.coordinates(),
-    )
+    return labelled({name: (dims, column, *text)
+                     for (name, text), column in zip(names.items(), zip(*cells, strict=True), strict=True)},
+                    setting.coordinates())
 
 
 run = sweeps(measure, chunk={"q": 1, "n": 1, "d": 3})
@@ -183,12 +180,9 @@ def clocks(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """
     one, q = setting.thinned(d=setting.d[:1]), setting.q[0]
     rows = [_clock(one, q, n, device) for n in setting.n]
-    return xr.Dataset(
-        {name: (("n", "seed", "snr"), np.stack(column), TIME | {"long_name": f"{name.replace('_', ' ')}: time"})
-         for name, column in zip(("signal", "noise", "signal_theory", "noise_theory"), zip(*rows, strict=True),
-                                 strict=True)},
-        coords=setting.coordinates("n", "seed", "snr"),
-    )
+    dims, names = ("n", "seed", "snr"), ("signal", "noise", "signal_theory", "noise_theory")
+    return labelled({name: (dims, column, f"{name.replace('_', ' ')}: time")
+                     for name, column in zip(names, zip(*rows, strict=True), strict=True)}, setting.coordinates(*dims))
 
 
 def _clock(setting: Setting, q: float, n: int, device: str) -> list[np.ndarray]:

@@ -6,11 +6,11 @@ nothing on fresh data, or is harmed, or does not fit the flipped ones, by the ra
 Settings: the query alone is trained (the theory), or query and W (the published code). All in token coordinates.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
 
-import numpy as np
 import torch
 import xarray as xr
 
@@ -21,7 +21,7 @@ from flbook.domains import Count, FlipProbability, Fraction, Natural, Positive, 
 from flbook.dynamics.pooled_tokens import PooledTraining
 from flbook.dynamics.token_gram import TokenGram, TokenTraining, gradient_flow
 from flbook.models.cnn import initial_weights
-from flbook.runs import Grid, axis, cached, sweeps
+from flbook.runs import Grid, axis, cached, labelled, sweeps
 from flbook.shapes import Quantity
 from flbook.training.fit import fit
 from flbook.training.optimizers import GradientDescent
@@ -32,7 +32,10 @@ KEYS = 1 / 3  # W W^T is a third of the identity on average, for W uniform in 1/
 
 @dataclass(frozen=True)
 class Setting(Grid):
-    """Everything the experiment depends on; tuples are the axes of the sweep."""
+    """Everything the experiment depends on; tuples are the axes of the sweep.
+
+    In the book: a coarse grid around the three cells that the authors report.
+    """
 
     d: tuple[Annotated[int, Range(2)], ...] = axis([500, 1000, 2000, 4500], "token dimension d")
     mu: tuple[Positive, ...] = axis([5.0, 10.0, 20.0, 40.0], "signal strength |μ|", "σ_ξ")
@@ -50,11 +53,6 @@ class Setting(Grid):
     def tiny(cls) -> "Setting":
         """A few networks in a blink."""
         return cls(d=(60, 120), mu=(4.0, 10.0), seed=(0, 1), n=10, steps=60, points=128)
-
-    @classmethod
-    def book(cls) -> "Setting":
-        """A coarse grid around the three cells that the authors report."""
-        return cls()
 
     @classmethod
     def paper(cls) -> "Setting":
@@ -77,17 +75,17 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
         network = problem(setting, d, device)
         params = fit(network, rule(setting), setting.steps).params
         watched = quantities(network, setting.points)
-        rows.append([q.of(params).cpu().numpy() for q in watched])
-    columns = [np.stack(column) for column in zip(*rows, strict=True)]
-    return xr.Dataset(variables(("d", "seed", "mu"), watched, columns), setting.coordinates() | token(setting))
+        rows.append([q.of(params) for q in watched])
+    columns = zip(*rows, strict=True)
+    return labelled(variables(("d", "seed", "mu"), watched, columns), setting.coordinates() | token(setting))
 
 
 run = sweeps(measure, chunk={"d": 2})
 
 
-def variables(axes: tuple[str, ...], watched: list[Quantity], columns: list[np.ndarray]) -> dict[str, tuple]:
+def variables(axes: tuple[str, ...], watched: list[Quantity], columns: Iterable) -> dict[str, tuple]:
     """Quantities over some axes as the variables of a Dataset."""
-    return {q.name: ((*axes, *q.dims), values, {"long_name": q.long_name, "units": q.units})
+    return {q.name: ((*axes, *q.dims), values, q.long_name, q.units)
             for q, values in zip(watched, columns, strict=True)}
 
 
@@ -190,9 +188,9 @@ def flow(setting: Setting, times: list[float], device: str = "cpu") -> xr.Datase
     network = problem(setting, setting.d[0], device)
     watched = quantities(network, setting.points)
     path = gradient_flow(network, times)
-    columns = [np.stack([q.of(params).cpu().numpy() for params in path]) for q in watched]
-    axes = {"time": ("time", list(times), {"long_name": "time ηt", "units": "1"}), **setting.coordinates("seed", "mu")}
-    return xr.Dataset(variables(tuple(axes), watched, columns), axes | token(setting))
+    columns = [[q.of(params) for params in path] for q in watched]
+    axes = {"time": ("time", list(times), "time ηt"), **setting.coordinates("seed", "mu")}
+    return labelled(variables(tuple(axes), watched, columns), axes | token(setting))
 
 
 @cached
@@ -203,13 +201,9 @@ def pooled(setting: Setting, device: str = "cpu") -> xr.Dataset:
         rival = PooledTraining.of(problem(setting, d, device))
         params = fit(rival, pooled_rule(setting, d), setting.steps).params
         rows.append([measures.train_error(rival, params), measures.test_error(rival, params, setting.points)])
-    train, test = (torch.stack(column).cpu().numpy() for column in zip(*rows, strict=True))
-    dims = ("d", "seed", "mu")
-    return xr.Dataset(
-        {"train_error": (dims, train, {"long_name": "training error", "units": "fraction"}),
-         "test_error": (dims, test, {"long_name": "test error", "units": "fraction"})},
-        setting.coordinates(),
-    )
+    dims, (train, test) = ("d", "seed", "mu"), zip(*rows, strict=True)
+    return labelled({"train_error": (dims, train, "training error", "fraction"),
+                     "test_error": (dims, test, "test error", "fraction")}, setting.coordinates())
 
 
 def stored(dataset: xr.Dataset) -> xr.Dataset:

@@ -20,7 +20,7 @@ from flbook.data.signal_noise import flipped_labels
 from flbook.domains import Count, Natural, NonNegative, Positive, Range
 from flbook.dynamics.pooled_tokens import PooledTraining
 from flbook.lectures.benign_overfitting.vision_transformer.token_span import SpanTraining, check_room, draw_atoms
-from flbook.runs import Grid, axis, cached, sweeps
+from flbook.runs import Grid, axis, cached, labelled, single_precision, sweeps
 from flbook.shapes import Quantity
 from flbook.training.fit import fit
 from flbook.training.optimizers import GradientDescent
@@ -35,7 +35,7 @@ def lattice(low: float, steps: int) -> tuple[float, ...]:
 
 @dataclass(frozen=True)
 class Setting(Grid):
-    """Everything the experiment depends on; tuples are the axes of the sweep."""
+    """Everything the experiment depends on. In the book: three sample sizes, ten signal strengths."""
 
     model: tuple[Literal["transformer", "pooling"], ...] = axis(["transformer", "pooling"], "model")
     d: tuple[Count, ...] = axis([1200], "token dimension d")
@@ -56,14 +56,9 @@ class Setting(Grid):
         return cls(d=(120, 400), n=(4, 6), snr=(0.3, 3.0), seed=(0, 1), tokens=6, h=2, steps=60, points=16)
 
     @classmethod
-    def book(cls) -> "Setting":
-        """Three sample sizes, ten signal strengths."""
-        return cls()
-
-    @classmethod
     def dimensions(cls) -> "Setting":
-        """One sample size in dimensions from 300 to 19200."""
-        return cls(d=(300, 2400, 19200), n=(8,), snr=lattice(0.35355, 8))
+        """One sample size in dimensions that its 120 noise tokens do not fill."""
+        return cls(d=(1200, 19200, 307200), n=(8,), snr=lattice(0.35355, 8))
 
     @classmethod
     def many_tokens(cls) -> "Setting":
@@ -77,8 +72,8 @@ class Setting(Grid):
 
     @classmethod
     def paper(cls) -> "Setting":
-        """Sample sizes from 4 to 64: what one core does in some minutes."""
-        return cls(n=(4, 6, 8, 12, 16, 24, 32, 48, 64), snr=lattice(0.14865, 14))
+        """Sample sizes from 4 to 64, in a dimension that 960 tokens do not fill: one core, some minutes."""
+        return cls(d=(10**6,), n=(4, 6, 8, 12, 16, 24, 32, 48, 64), snr=lattice(0.14865, 14))
 
     def check(self) -> None:
         """Refuse cells in which vectors are too short."""
@@ -101,15 +96,12 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
             params = fit(trained, rule(setting, n), setting.steps).params
             blocks.append({q.name: q.of(params).cpu() for q in own})
     dims = ("d", "n", "model", "seed", "snr")
-    shape = [len(getattr(setting, name)) for name in dims]
-    columns = {}
-    for q in watched:
-        values = torch.stack([block[q.name] for block in blocks]).reshape(shape).numpy()
-        columns[q.name] = (dims, values, {"long_name": q.long_name, "units": q.units})
-    return xr.Dataset(columns, setting.coordinates()).transpose("model", ...)
+    columns = {q.name: (dims, [block[q.name] for block in blocks], q.long_name, q.units) for q in watched}
+    return labelled(columns, setting.coordinates()).transpose("model", ...)
 
 
 run = sweeps(measure, chunk={"n": 1, "seed": 3})
+stored = single_precision
 
 
 def problem(setting: Setting, d: int, n: int, device: str = "cpu") -> SpanTraining:
@@ -230,8 +222,3 @@ def maps(setting: Setting, device: str = "cpu") -> xr.DataArray:
                 "query": ("query", tokens, {"long_name": "token that asks", "units": "1"}),
                 "key": ("key", tokens, {"long_name": "token looked at", "units": "1"})},
     )
-
-
-def stored(dataset: xr.Dataset) -> xr.Dataset:
-    """What the package keeps: everything, in single precision."""
-    return dataset.astype("float32", keep_attrs=True)

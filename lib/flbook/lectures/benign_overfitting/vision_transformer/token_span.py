@@ -73,8 +73,8 @@ def check_room(noise: int, h: int, d: int) -> None:
 class SpanTraining(OwnSamples):
     """The training problem of `VisionTransformer` on `TwoSignals`, in coefficients on the tokens.
 
-    Parameters are ``{"columns": (*E, M, K)}``, the coefficients of queries, keys and value side by side. With `frozen`,
-    queries and keys stay as they are: mean pooling, up to the small start.
+    Parameters are ``{"columns": (*E, M, K)}``, the coefficients of queries, keys and value side by side. With
+    `fixed_attention` queries and keys stay as they are: mean pooling, up to the small start.
     """
 
     coefficients = True
@@ -84,7 +84,7 @@ class SpanTraining(OwnSamples):
     y: Float[Tensor, " n"]  # true labels
     tokens: int  # L
     sigma_xi: float  # standard deviation of a fresh noise coordinate
-    frozen: bool = False
+    fixed_attention: bool = False
     loss: Any = logistic
 
     def __post_init__(self):
@@ -95,10 +95,10 @@ class SpanTraining(OwnSamples):
                              f"{tuple(self.observed.shape)} with {self.tokens} tokens a sample")
 
     @classmethod
-    def of(cls, data: Any, sample: TwoSignalSample, model: VisionTransformer, frozen: bool = False) -> "SpanTraining":
+    def of(cls, data: Any, sample: TwoSignalSample, model: VisionTransformer) -> "SpanTraining":
         """The same problem as ``Training(model, sample.x, sample.observed)``; labels are those of the first member."""
         y, observed = (part.reshape(-1, part.shape[-1])[0] for part in (sample.y, sample.observed))
-        return cls(atoms_of(sample, model), observed, y, data.tokens, data.sigma_xi, frozen)
+        return cls(atoms_of(sample, model), observed, y, data.tokens, data.sigma_xi)
 
     def to(self, *where: Any) -> "SpanTraining":
         """On another device or in another dtype."""
@@ -158,7 +158,7 @@ class SpanTraining(OwnSamples):
         loss_derivative = loss_derivative[..., None, None]
         score = loss_derivative * weight * (value[..., None, :] - answer)
         parts = [score @ key, score.mT @ query, loss_derivative * weight.sum(-2)[..., None]]
-        if self.frozen:
+        if self.fixed_attention:
             parts[:2] = [torch.zeros_like(part) for part in parts[:2]]
         return {"columns": self._gathered(torch.cat(parts, -1))}
 
@@ -192,3 +192,7 @@ class SpanTraining(OwnSamples):
         """Attention and outputs ``(*E, 2, points)`` on fresh samples of either label."""
         _, _, weight, value = self.attend(self.fresh(params, standard))
         return weight, (weight.mean(-2) * value).sum(-1)
+
+    def frozen(self) -> "SpanTraining":
+        """Attention stays as it is at the start, the value trains."""
+        return replace(self, fixed_attention=True)

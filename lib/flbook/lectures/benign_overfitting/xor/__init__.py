@@ -24,7 +24,7 @@ from flbook.dynamics.wishart import check_room
 from flbook.lectures.benign_overfitting.xor.clusters import Angle, unit_signals
 from flbook.lectures.benign_overfitting.xor.xor_gram import FrozenXorTraining, XorGramTraining, draw_xor_gram
 from flbook.rivals import Rival, rival
-from flbook.runs import Grid, axis, cached, sweeps
+from flbook.runs import Grid, axis, cached, labelled, sweeps
 from flbook.shapes import signs
 from flbook.training.fit import fit
 from flbook.training.optimizers import GradientDescent
@@ -37,7 +37,10 @@ FROZEN_STEP = 2.0  # times 1/m: half of what is stable on 2m features of mean sq
 
 @dataclass(frozen=True)
 class Setting(Grid):
-    """Everything the experiment depends on; tuples are the axes of the sweep."""
+    """Everything the experiment depends on; tuples are the axes of the sweep.
+
+    In the book: clusters at right angles, two sample sizes and two dimensions.
+    """
 
     model: tuple[Rival, ...] = axis(["network"], "model")
     n: tuple[Count, ...] = axis([40, 120], "samples n")  # a multiple of 4
@@ -57,11 +60,6 @@ class Setting(Grid):
         """Network and rivals, harmful and benign, in a blink."""
         return cls(model=("network", "linear", "lazy", "frozen"), n=(20,), d=(3000, 5000), angle=(90.0, 45.0),
                    r=(0.3, 1000.0), seed=(0, 1, 2), m=8, steps=10, points=128)
-
-    @classmethod
-    def book(cls) -> "Setting":
-        """Clusters at right angles, two sample sizes and two dimensions."""
-        return cls()
 
     @classmethod
     def angles(cls) -> "Setting":
@@ -99,19 +97,12 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
             measures.test_error(task, params, setting.points), measures.train_error(task, params),
             alignment(first, w).mean(-1), carriers(first, w),
         ])
-    sizes = [len(getattr(setting, name)) for name in ("model", "n", "d", "seed", "angle", "r")]
-    columns = [torch.stack(column).reshape(sizes).cpu().numpy() for column in zip(*cells, strict=True)]
+    test_error, train_error, aligned, carried = zip(*cells, strict=True)
     dims = ("model", "n", "d", "seed", "angle", "r")
-    return xr.Dataset(
-        {
-            "test_error": (dims, columns[0], {"long_name": "test error", "units": "fraction"}),
-            "train_error": (dims, columns[1], {"long_name": "training error", "units": "fraction"}),
-            "carriers": (dims, columns[3], {"long_name": "own filters that carry a sample's noise",
-                                            "units": "fraction"}),
-            "alignment": (dims, columns[2], {"long_name": "alignment with the own direction", "units": "1"}),
-        },
-        coords=setting.coordinates(),
-    )
+    return labelled({"test_error": (dims, test_error, "test error", "fraction"),
+                     "train_error": (dims, train_error, "training error", "fraction"),
+                     "carriers": (dims, carried, "own filters that carry a sample's noise", "fraction"),
+                     "alignment": (dims, aligned, "alignment with the own direction")}, setting.coordinates())
 
 
 run = sweeps(measure, chunk={"model": 1, "n": 1, "d": 1, "seed": 5})
@@ -163,10 +154,8 @@ def filters(setting: Setting, device: str = "cpu") -> xr.Dataset:
         task, params = trained(setting, name, setting.n[0], setting.d[0], device)
         moved = params["plane"][0].unflatten(0, (len(setting.angle), len(setting.r)))[:, 0]
         rows.append(moved / moved.norm(dim=-1).amax(-1)[..., None, None])
-    plane = torch.stack(rows).cpu().numpy()
-    about = {"long_name": "filter in the plane of u and v, over the longest", "units": "1"}
-    return xr.Dataset({"plane": (("model", "angle", "filter", "axis"), plane, about)},
-                      coords=setting.coordinates("model", "angle"))
+    dims, text = ("model", "angle", "filter", "axis"), "filter in the plane of u and v, over the longest"
+    return labelled({"plane": (dims, rows, text)}, setting.coordinates("model", "angle"))
 
 
 def crossing(error: xr.DataArray, level: float) -> fits.Fit:

@@ -36,3 +36,14 @@ def one_patch_lazy_error(n, mu_norm, d):
     """
     r = n * np.asarray(mu_norm, dtype=float) ** 4 / d
     return ndtr(-r / (np.pi * np.sqrt(n * d)))
+
+
+def one_patch_kernel_error(n, mu_norm, d):
+    r"""The same of the kernel :math:`\langle x, x'\rangle^2`, every sample pulling alike.
+
+    .. math:: \Phi\Big(-\frac{\sqrt n\,\|\mu\|^4}{2\sqrt2\,\sqrt{d\,(d + \|\mu\|^4)}}\Big)
+
+    For large d and n, in units of :math:`\sigma_\xi`. Derived in the lecture on XOR.
+    """
+    signal = np.asarray(mu_norm, dtype=float) ** 4
+    return ndtr(-np.sqrt(n) * signal / (2 * np.sqrt(2 * d * (d + signal))))

@@ -22,9 +22,10 @@ from torch import Tensor
 from flbook import rng
 from flbook.data.signal_noise import check_noise, covariance_factor
 from flbook.dynamics.frozen import FrozenGramTraining
+from flbook.dynamics.gram import side_by_side
 from flbook.dynamics.wishart import bartlett, check_room
 from flbook.lectures.benign_overfitting.xor.clusters import XorSample
-from flbook.models.activations import identity, relu
+from flbook.models.activations import identity, relu, tangent
 from flbook.models.cnn import TwoLayerCNN, check_start
 from flbook.shapes import signs
 from flbook.training.losses import check_labels, logistic
@@ -155,8 +156,8 @@ class XorGramTraining(OwnSamples):
         """What a filter makes of a patch's pre-activation."""
         if not self.tangent:
             return self.activation(z)
-        z, z_0 = z.split(z.shape[-1] // 2, dim=-1) if patch == "fresh" else (z, self.reference[patch])
-        return self.activation(z_0) + self.activation.slope(z_0) * (z - z_0)
+        z, z_0 = z.chunk(2, -1) if patch == "fresh" else (z, self.reference[patch])
+        return tangent(self.activation, z, z_0)
 
     def slope(self, z: Tensor, patch: str) -> Tensor:
         """The derivative of `respond`."""
@@ -196,8 +197,7 @@ class XorGramTraining(OwnSamples):
         cross = torch.einsum("...kn,...ln->...kl", c, g.w_xi)
         now = g.w_w + cross + cross.mT + torch.einsum("...kn,...np,...lp->...kl", c, g.xi_xi, c)
         if self.tangent:
-            both, before = g.w_w + cross, g.w_w.expand_as(now)
-            now = torch.cat([torch.cat([now, both], -1), torch.cat([both.mT, before], -1)], -2)
+            now = side_by_side(now, g.w_w + cross, g.w_w)
         z = self.sigma_xi * torch.einsum("pl,...kl->...pk", standard.double(), covariance_factor(now))
         return z.to(params["xi"])
 
@@ -243,6 +243,6 @@ class FrozenXorTraining(FrozenGramTraining):
 
     def test_outputs(self, params: Params, standard: Float[Tensor, "points k"]) -> tuple[Tensor, Tensor]:
         """Outputs ``(*E, 2 points)`` on fresh samples of label +1 (from +u, then from -u) and of label -1."""
-        noise = self.said_of_noise(params, self.fresh(params, standard))
+        noise = self.noise_outputs(params, self.fresh(params, standard))
         each = self.on_clusters(params)[..., :, None] + noise[..., None, :]
         return each[..., [0, 2], :].flatten(-2), each[..., [1, 3], :].flatten(-2)

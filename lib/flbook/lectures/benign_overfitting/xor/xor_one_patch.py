@@ -16,7 +16,7 @@ from flbook import devices, measures
 from flbook.domains import Count, FlipProbability, Natural, NonNegative, Positive, Range
 from flbook.lectures.benign_overfitting.xor.clusters import XorSignalNoise
 from flbook.models import TwoLayerCNN, identity, relu
-from flbook.runs import Grid, axis, sweeps
+from flbook.runs import Grid, axis, labelled, single_precision, sweeps
 from flbook.training.fit import fit
 from flbook.training.network import Training
 from flbook.training.optimizers import GradientDescent
@@ -26,7 +26,7 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class Setting(Grid):
-    """Everything the experiment depends on; tuples are the axes of the sweep."""
+    """Everything the experiment depends on. In the book: one sample size and dimension."""
 
     model: tuple[Literal["network", "lazy", "linear"], ...] = axis(["network", "lazy", "linear"], "model")
     n: tuple[Annotated[int, Range(4)], ...] = axis([200], "samples n")
@@ -44,11 +44,6 @@ class Setting(Grid):
     def tiny(cls) -> "Setting":
         """Few samples in few dimensions, too weak and strong enough a signal."""
         return cls(n=(12, 20), d=(60,), mu=(1.0, 4.0), seed=(0, 1), steps=5, points=50)
-
-    @classmethod
-    def book(cls) -> "Setting":
-        """One sample size and dimension."""
-        return cls()
 
     @classmethod
     def paper(cls) -> "Setting":
@@ -69,17 +64,13 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
         error = measures.test_error_on(problem, params, x, fresh.y.to(problem.x))
         cells.append([error, measures.train_error(problem, params)])
     dims = ("model", "n", "d", "mu", "seed")
-    columns = [torch.stack(column).reshape(setting.shape).cpu().numpy() for column in zip(*cells, strict=True)]
-    return xr.Dataset(
-        {
-            "test_error": (dims, columns[0], {"long_name": "test error", "units": "fraction"}),
-            "train_error": (dims, columns[1], {"long_name": "training error", "units": "fraction"}),
-        },
-        coords=setting.coordinates(),
-    )
+    test_error, train_error = zip(*cells, strict=True)
+    return labelled({"test_error": (dims, test_error, "test error", "fraction"),
+                     "train_error": (dims, train_error, "training error", "fraction")}, setting.coordinates())
 
 
 run = sweeps(measure, chunk={"model": 1, "n": 1, "d": 1})
+stored = single_precision
 
 
 def task(setting: Setting, model: str, n: int, d: int, mu: float, device: str = "cpu") -> Training:
@@ -90,8 +81,3 @@ def task(setting: Setting, model: str, n: int, d: int, mu: float, device: str = 
     x = sample.x.sum(-2, keepdim=True).to(where, torch.float32)
     plain = Training(network.to(where), x, sample.observed.to(where))
     return plain.lazy() if model == "lazy" else plain
-
-
-def stored(dataset: xr.Dataset) -> xr.Dataset:
-    """Of a paper run: everything, as 32-bit numbers."""
-    return dataset.astype("float32")

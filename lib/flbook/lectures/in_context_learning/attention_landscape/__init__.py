@@ -22,14 +22,14 @@ from flbook.dynamics import mean_field
 from flbook.dynamics.mean_field import Particles, Population
 from flbook.dynamics.modified_flow import descend
 from flbook.lectures.in_context_learning.attention_landscape import landscape as theory
-from flbook.runs import Grid, axis, sweeps
+from flbook.runs import Grid, axis, labelled, single_precision, sweeps
 
 VERSION = 1
 
 
 @dataclass(frozen=True)
 class Setting(Grid):
-    """Everything the experiment depends on; tuples are the axes of the sweep."""
+    """Everything the experiment depends on. In the book: 48 neurons, seconds on one core."""
 
     # random neurons whose last features are exactly 0; or a rung's saddle, nudged
     start: tuple[Literal["dead", "saddle"], ...] = axis(("dead", "saddle"), "start")
@@ -49,11 +49,6 @@ class Setting(Grid):
     def tiny(cls) -> "Setting":
         """Three features, a dozen neurons."""
         return cls(missing=(0, 1, 2), seed=(0, 1), m=12, k=3, d=6, pairs=30, teacher=5, steps=30)
-
-    @classmethod
-    def book(cls) -> "Setting":
-        """48 neurons, seconds on one core."""
-        return cls()
 
     @classmethod
     def paper(cls) -> "Setting":
@@ -84,16 +79,12 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
                 column.append(np.stack(values, -1))
     dims = ("start", "missing", "seed", "time")
     time = setting.lr * setting.every * np.arange(losses[0].shape[-1])
-    columns = {"loss": (losses, "loss L"), "steepness": (steepness, "steepness |SG|⁎ |Σ|")}
-    shape = (len(setting.start), len(setting.missing), *losses[0].shape)
-    return xr.Dataset(
-        {name: (dims, np.reshape(values, shape), {"long_name": text, "units": "1"})
-         for name, (values, text) in columns.items()},
-        coords={**setting.coordinates(), "time": ("time", time, {"long_name": "time t", "units": "1"})},
-    )
+    return labelled({"loss": (dims, losses, "loss L"), "steepness": (dims, steepness, "steepness |SG|⁎ |Σ|")},
+                    setting.coordinates() | {"time": ("time", time, "time t")})
 
 
 run = sweeps(measure)
+stored = single_precision
 
 
 def truth(setting: Setting) -> tuple[Particles, Population]:
@@ -173,11 +164,9 @@ def escape(setting: Setting, nudge: float = 1e-6, growth: float = 0.1) -> xr.Dat
         _, loss = descend(exact.moved(noise(setting), nudge), population, growth / rate, setting.steps)
         fitted = [fitted_rate(missing / (2 * setting.k) - one.numpy(), growth) for one in loss]
         rows.append((rate.numpy(), rate.numpy() * np.array(fitted)))
-    dims = ("missing", "seed")
-    names = {"eigenvalue": "|least eigenvalue| of the Hessian", "fitted": "fitted escape rate"}
-    return xr.Dataset({name: (dims, np.stack(values), {"long_name": text, "units": "1/time"})
-                       for (name, text), values in zip(names.items(), zip(*rows, strict=True), strict=True)},
-                      coords=setting.coordinates(*dims))
+    dims, (exact, fitted) = ("missing", "seed"), zip(*rows, strict=True)
+    return labelled({"eigenvalue": (dims, exact, "|least eigenvalue| of the Hessian", "1/time"),
+                     "fitted": (dims, fitted, "fitted escape rate", "1/time")}, setting.coordinates(*dims))
 
 
 def fitted_rate(drop: np.ndarray, growth: float, window: tuple[float, float] = (1e-7, 1e-4)) -> float:
@@ -213,12 +202,6 @@ def finite_prompt(setting: Setting, lengths: tuple[int, ...], prompts: int = 400
         rows.append([(loss.mean(-1) - level).numpy(), exact / n, loss.std(-1).numpy(), size.numpy()])
     names = {"excess": "excess loss Lⁿ − L", "exact": "excess loss, closed form",
              "spread": "spread of the loss over prompts", "deviation": "error of the covariance"}
-    return xr.Dataset({name: (("n", "seed"), np.stack(values), {"long_name": text, "units": "1"})
-                       for (name, text), values in zip(names.items(), zip(*rows, strict=True), strict=True)},
-                      coords={"n": ("n", list(lengths), {"long_name": "examples n", "units": "1"}),
-                              **setting.coordinates("seed")})
-
-
-def stored(dataset: xr.Dataset) -> xr.Dataset:
-    """What the package keeps: every run, in single precision."""
-    return dataset.astype("float32", keep_attrs=True)
+    return labelled({name: (("n", "seed"), values, text)
+                     for (name, text), values in zip(names.items(), zip(*rows, strict=True), strict=True)},
+                    {"n": ("n", list(lengths), "examples n"), **setting.coordinates("seed")})

@@ -19,7 +19,7 @@ from flbook.data.prompts import Prompts
 from flbook.domains import Count, Natural, Positive
 from flbook.lectures.in_context_learning.bayes_gap.task_mixture import PlanePrompts, SignPrompts
 from flbook.lectures.in_context_learning.bayes_gap.uniform_attention import UniformAttention
-from flbook.runs import Grid, axis, cached, sweeps
+from flbook.runs import Grid, axis, cached, labelled, single_precision, sweeps
 from flbook.training.pretrain import Recipe, pretrain
 
 VERSION = 1
@@ -29,7 +29,7 @@ NOISE = {"discrete": ((-2.0, 0.0, 2.0), (0.25, 0.5, 0.25))}  # beside "Gaussian"
 
 @dataclass(frozen=True)
 class Setting(Grid):
-    """Everything the experiment depends on; tuples are the axes of the sweep."""
+    """Everything the experiment depends on. In the book: four numbers of pretraining prompts."""
 
     model: tuple[Literal["told k", "not told k", "frozen features"], ...] = axis(["told k"], "network")
     N: tuple[Natural, ...] = axis([64, 256, 1024, 4096], "pretraining prompts N")  # 0: fresh ones at every step
@@ -48,11 +48,6 @@ class Setting(Grid):
     def tiny(cls) -> "Setting":
         """Contexts of up to four examples, few prompts and many, hardly trained."""
         return cls(model=("told k", "frozen features"), N=(8, 400), seed=(0, 1), n=4, steps=10, batch=16, points=500)
-
-    @classmethod
-    def book(cls) -> "Setting":
-        """Four numbers of pretraining prompts."""
-        return cls()
 
     @classmethod
     def rivals(cls) -> "Setting":
@@ -90,15 +85,14 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
             with torch.no_grad():
                 guess = model.every(test.context, test.query.expand(*test.context.x.shape))
             rows.append(parts(guess, bayes, test.target))
-    values = torch.stack(rows).unflatten(0, setting.shape[:2]).movedim(2, 0).cpu().numpy()
     names = {"risk": "risk R", "gap": "Bayes gap", "variance": "posterior variance", "cross": "cross term"}
-    return xr.Dataset(
-        {name: (("model", "N", "seed"), value, {"long_name": text, "units": "1"})
-         for (name, text), value in zip(names.items(), values, strict=True)},
-        coords=setting.coordinates())
+    return labelled({name: (("model", "N", "seed"), cells, text)
+                     for (name, text), cells in zip(names.items(), zip(*rows, strict=True), strict=True)},
+                    setting.coordinates())
 
 
 run = sweeps(measure, chunk={"model": 1, "N": 1})
+stored = single_precision
 
 
 def at_every_length(model: UniformAttention, prompts: Prompts) -> Tensor:
@@ -141,16 +135,8 @@ def planes(setting: Planes, device: str = "cpu") -> xr.Dataset:
             prompts = data.draw(setting.batch, seed, 0, devices.device(device), torch.float32)
             found = data.posterior(prompts.context)
             columns.append(torch.stack([found.variance, found.known, found.cost]).double().mean(1))
-    values = torch.stack(columns).unflatten(0, (len(setting.noise), -1)).movedim(2, 0).cpu().numpy()
     names = {"variance": "posterior variance", "known": "posterior variance, type known",
              "cost": "cost of not knowing the type"}
-    return xr.Dataset(
-        {name: (("noise", "seed", "k"), value, {"long_name": text, "units": "1"})
-         for (name, text), value in zip(names.items(), values, strict=True)},
-        coords=setting.coordinates() | {
-            "k": ("k", np.arange(setting.n + 1), {"long_name": "examples k", "units": "1"})})
-
-
-def stored(dataset: xr.Dataset) -> xr.Dataset:
-    """Of the paper's grid, what the package keeps: every run, in single precision."""
-    return dataset.astype("float32", keep_attrs=True)
+    return labelled({name: (("noise", "seed", "k"), cells, text)
+                     for (name, text), cells in zip(names.items(), zip(*columns, strict=True), strict=True)},
+                    setting.coordinates() | {"k": ("k", np.arange(setting.n + 1), "examples k")})

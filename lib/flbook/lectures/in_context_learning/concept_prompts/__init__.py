@@ -32,7 +32,7 @@ from flbook.lectures.in_context_learning.concept_prompts.concept_dynamics import
 )
 from flbook.lectures.in_context_learning.concept_prompts.concept_errors import basin
 from flbook.lectures.in_context_learning.concept_prompts.concepts import ConceptPrompts
-from flbook.runs import Grid, among, axis, sweeps
+from flbook.runs import Grid, among, axis, labelled, single_precision, sweeps
 from flbook.shapes import Quantity
 from flbook.training.fit import fit
 from flbook.training.optimizers import GradientDescent
@@ -57,7 +57,7 @@ ABOUT = {"shared": "score of what is shared, a·M a", "contrast": "score of what
 
 @dataclass(frozen=True)
 class Setting(Grid):
-    """Everything the experiment depends on; tuples are the axes of the sweep."""
+    """Everything the experiment depends on. In the book: little noise, with and without decay."""
 
     noise: tuple[NonNegative, ...] = axis([0.05], "noise σ_ξ")
     decay: tuple[NonNegative, ...] = axis([0.0, 0.002], "weight decay λ")
@@ -79,11 +79,6 @@ class Setting(Grid):
         """Three concepts in the fewest dimensions but two, five steps."""
         return cls(noise=(0.0, 0.1), decay=(0.0, 0.01), seed=(0, 1), concepts=3, n=4, d=8, m=8, steps=5, batch=8,
                    points=20)
-
-    @classmethod
-    def book(cls) -> "Setting":
-        """Little noise, with and without decay."""
-        return cls()
 
     @classmethod
     def paper(cls) -> "Setting":
@@ -117,17 +112,15 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
         rows.append(found)
     dims = ("noise", "decay", "seed")
     about = ABOUT | {"error": "test error", "right_attention": "attention on right labels"}
-    columns = {}
-    for name in rows[0]:
-        values = torch.stack([row[name] for row in rows]).detach().cpu().numpy()
-        units = "1" if name in ABOUT else "fraction"
-        columns[name] = ((*dims, "test")[: values.ndim], values, {"long_name": about[name], "units": units})
-    measured = xr.Dataset(columns, setting.coordinates() | _words(test=tuple(TESTS)))
+    columns = {name: ((*dims, "test")[: 1 + first.ndim], [row[name] for row in rows], about[name],
+                      "1" if name in ABOUT else "fraction") for name, first in rows[0].items()}
+    measured = labelled(columns, setting.coordinates() | _words(test=tuple(TESTS)))
     beside = rivals(setting, device, CHEAP, ("as trained",)).error.sel(test="as trained", drop=True)
     return measured.assign(rival_error=beside)
 
 
 run = sweeps(measure, chunk={"noise": 1})
+stored = single_precision
 
 
 def network(setting: Setting, device: str = "cpu", **change) -> ConceptAttention:
@@ -219,14 +212,14 @@ def basins(setting: Setting, start: tuple[float, ...], lengths: tuple[int, ...] 
     final = order_parameters(params, data)["contrast"].numpy()
     missed = [task.error_by_concept(params, replace(data, n=n, contains=True)).numpy() for n in lengths]
     dims = ("start", "seed", "concept")
-    named = {"contrast": (dims, final, ABOUT["contrast"]), "wrong": (dims, (final < 0) * 1.0, "looks at wrong labels"),
-             "before": (dims, task_score, "score at the start"),
-             "predicted": (dims, (guess < 0) * 1.0, "predicted to look at wrong labels"),
-             "error": ((*dims, "n"), np.stack(missed, -1), "test error")}
-    axes = {"start": ("start", list(start), "share of the identity at the start"),
-            "n": ("n", list(lengths), "examples in a prompt n"), "seed": ("seed", list(setting.seed), "seed")}
-    return xr.Dataset(*({name: (on, values, {"long_name": text, "units": "1"})
-                         for name, (on, values, text) in columns.items()} for columns in (named, axes)))
+    return labelled(
+        {"contrast": (dims, final, ABOUT["contrast"]), "wrong": (dims, (final < 0) * 1.0, "looks at wrong labels"),
+         "before": (dims, task_score, "score at the start"),
+         "predicted": (dims, (guess < 0) * 1.0, "predicted to look at wrong labels"),
+         "error": ((*dims, "n"), np.stack(missed, -1), "test error")},
+        {"start": ("start", list(start), "share of the identity at the start"),
+         "n": ("n", list(lengths), "examples in a prompt n"), "seed": ("seed", list(setting.seed), "seed")},
+    )  # fmt: skip
 
 
 def _trained(setting: Setting, noise: float, device: str, kind: type = ConceptPretraining, model=None, **change):
@@ -266,17 +259,9 @@ def rivals(setting: Setting, device: str = "cpu", names: tuple[str, ...] = tuple
         for name in names:
             outputs = MODELS[name](setting, noise, device)
             rows += [error(outputs(one), one) for one in prompts]
-    values = torch.stack(rows).detach().cpu().numpy()
-    values = values.reshape(len(setting.noise), len(names), len(tests), len(setting.seed))
-    axes = setting.coordinates("noise", "seed") | _words(model=names, test=tests)
-    about = {"long_name": "test error", "units": "fraction"}
-    return xr.Dataset({"error": (("noise", "model", "test", "seed"), values, about)}, axes)
+    return labelled({"error": (("noise", "model", "test", "seed"), rows, "test error", "fraction")},
+                    setting.coordinates("noise", "seed") | _words(model=names, test=tests))
 
 
 def _words(**axes: tuple[str, ...]) -> dict[str, tuple]:
-    return {name: (name, list(values), {"long_name": name, "units": "1"}) for name, values in axes.items()}
-
-
-def stored(dataset: xr.Dataset) -> xr.Dataset:
-    """What the package keeps, in single precision."""
-    return dataset.astype("float32", keep_attrs=True)
+    return {name: (name, list(values), name) for name, values in axes.items()}

@@ -21,7 +21,7 @@ from flbook.data.single_index_prompts import SingleIndexPrompts
 from flbook.domains import Count, Natural, Positive
 from flbook.dynamics.moments import MomentTraining, draw_moments, readout
 from flbook.models.attention import layers as attention_layers
-from flbook.runs import Grid, axis, sweeps
+from flbook.runs import Grid, axis, labelled, sweeps
 from flbook.shapes import Context
 from flbook.theory import attention_risk as theory
 from flbook.training.fit import fit
@@ -34,7 +34,10 @@ SPREAD = (1.0, 1.0, 0.25, 0.0625, 1.0)  # of the rotated covariance: the squares
 
 @dataclass(frozen=True)
 class Setting(Grid):
-    """Everything the experiment depends on; tuples are the axes of the sweep."""
+    """Everything the experiment depends on; tuples are the axes of the sweep.
+
+    In the book: one layer and two on the rotated problem, four hundred small batches.
+    """
 
     covariance: tuple[Literal["isotropic", "rotated"], ...] = axis(["rotated"], "covariance of the inputs")
     # "steps": preconditioners alone; "descent": the inputs move, too; or "all"
@@ -54,11 +57,6 @@ class Setting(Grid):
         """Both problems in two dimensions, eight steps."""
         return cls(covariance=COVARIANCES, parts=("steps", "descent"), seed=(0, 1, 2), n=8, d=2, steps=8, batch=8,
                    test=1000)
-
-    @classmethod
-    def book(cls) -> "Setting":
-        """One layer and two on the rotated problem, four hundred small batches."""
-        return cls()
 
     @classmethod
     def paper(cls) -> "Setting":
@@ -81,13 +79,11 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
                 params = fit(problem, rule, setting.steps).params
                 rows.append(problem.test_risk(params, test).numpy())
     plain, white, bent = np.array(rivals).transpose(2, 0, 1)
-    trained = np.array(rows).reshape(setting.shape)
-    text = {"risk": ("risk of trained layers", trained, ("covariance", "parts", "layers", "seed")),
-            "descent": ("best use of L gradients", plain, ("covariance", "layers")),
-            "preconditioned": ("best use of L preconditioned gradients", white, ("covariance", "layers")),
-            "bent": ("best layers that move the inputs", bent, ("covariance", "layers"))}
-    return xr.Dataset({name: (dims, values, {"long_name": label, "units": "1"})
-                       for name, (label, values, dims) in text.items()}, setting.coordinates())
+    return labelled({"risk": (("covariance", "parts", "layers", "seed"), rows, "risk of trained layers"),
+                     "descent": (("covariance", "layers"), plain, "best use of L gradients"),
+                     "preconditioned": (("covariance", "layers"), white, "best use of L preconditioned gradients"),
+                     "bent": (("covariance", "layers"), bent, "best layers that move the inputs")},
+                    setting.coordinates())
 
 
 run = sweeps(measure, chunk={"covariance": 1, "parts": 1, "layers": 1})
@@ -132,11 +128,10 @@ def lengths(trained_at: tuple[int, ...], shown: tuple[int, ...], covariance: np.
         off = readout(p, q, drawn.moments) - drawn.task
         measured.append(torch.einsum("tsdb,de,tseb->ts", off, torch.from_numpy(covariance), off) / prompts)
     exact = [[theory.attention_risk(gamma, n, covariance) for n in shown] for gamma in gammas]
-    axes = {"trained_at": ("trained at n", trained_at), "n": ("examples of a prompt n", shown), "seed": ("seed", seed)}
-    return xr.Dataset(
-        {"risk": (("n", "trained_at", "seed"), torch.stack(measured).numpy(), {"long_name": "risk", "units": "1"}),
-         "exact": (("trained_at", "n"), exact, {"long_name": "risk, closed form", "units": "1"})},
-        {name: (name, list(values), {"long_name": label, "units": "1"}) for name, (label, values) in axes.items()})
+    return labelled({"risk": (("n", "trained_at", "seed"), measured, "risk"),
+                     "exact": (("trained_at", "n"), exact, "risk, closed form")},
+                    {"trained_at": ("trained_at", list(trained_at), "trained at n"),
+                     "n": ("n", list(shown), "examples of a prompt n"), "seed": ("seed", list(seed), "seed")})
 
 
 def against_ridge(n: tuple[int, ...], snr: tuple[float, ...], covariance: np.ndarray, draws: int = 2000) -> xr.Dataset:
@@ -148,11 +143,9 @@ def against_ridge(n: tuple[int, ...], snr: tuple[float, ...], covariance: np.nda
         attention = [theory.attention_risk(gamma, one, covariance, noise) for gamma, one in zip(gammas, n, strict=True)]
         rows.append([attention, [theory.ridge_risk(one, covariance, noise, draws).mean() for one in n]])
     attention, ridge = np.array(rows).transpose(1, 0, 2)
-    axes = {"snr": ("signal-to-noise ratio", snr), "n": ("examples of a prompt n", n)}
-    return xr.Dataset(
-        {"attention": (("snr", "n"), attention, {"long_name": "risk of attention", "units": "1"}),
-         "ridge": (("snr", "n"), ridge, {"long_name": "risk of ridge regression", "units": "1"})},
-        {name: (name, list(values), {"long_name": label, "units": "1"}) for name, (label, values) in axes.items()})
+    return labelled({"attention": (("snr", "n"), attention, "risk of attention"),
+                     "ridge": (("snr", "n"), ridge, "risk of ridge regression")},
+                    {"snr": ("snr", list(snr), "signal-to-noise ratio"), "n": ("n", list(n), "examples of a prompt n")})
 
 
 def even_link(n: int = 40, d: int = 4, train: int = 3000, test: int = 4000, seed: tuple[int, ...] = tuple(range(12)),
@@ -168,9 +161,9 @@ def even_link(n: int = 40, d: int = 4, train: int = 3000, test: int = 4000, seed
             rows, fresh = (_bilinear(batch, features) for batch in (before, after))
             gamma = torch.linalg.lstsq(rows, before.target[:, 0, None]).solution[:, 0]
             risks[name].append(float((fresh @ gamma - after.target[:, 0]).square().mean()))
-    labels = {"inputs": "risk of attention on inputs", "products": "risk of attention on their products"}
-    columns = {name: ("seed", values, {"long_name": labels[name], "units": "1"}) for name, values in risks.items()}
-    return xr.Dataset(columns, {"seed": ("seed", list(seed), {"long_name": "seed", "units": "1"})})
+    return labelled({"inputs": ("seed", risks["inputs"], "risk of attention on inputs"),
+                     "products": ("seed", risks["products"], "risk of attention on their products")},
+                    {"seed": ("seed", list(seed), "seed")})
 
 
 def products(x: torch.Tensor) -> torch.Tensor:

@@ -27,7 +27,7 @@ from flbook.estimators.in_context import KernelRidge
 from flbook.lectures.in_context_learning.low_dimensional_targets import alignment as theory
 from flbook.models import kernels
 from flbook.models.relu_layer import ReLULayer
-from flbook.runs import Grid, axis, sweeps
+from flbook.runs import Grid, axis, labelled, sweeps
 from flbook.shapes import Context
 
 VERSION = 1
@@ -36,7 +36,10 @@ BATCH = 50  # prompts held at once: what they need then stays in the cache of a 
 
 @dataclass(frozen=True)
 class Setting(Grid):
-    """Everything the experiment depends on; tuples are the axes of the sweep."""
+    """Everything the experiment depends on; tuples are the axes of the sweep.
+
+    In the book: the network, with its subspace known and never moved, at d = 32.
+    """
 
     d: tuple[Count, ...] = axis([32], "input dimension d")
     r: tuple[Count, ...] = axis([2], "dimension of the subspace r")
@@ -57,11 +60,6 @@ class Setting(Grid):
     def tiny(cls) -> "Setting":
         """Two small dimensions and two hundred prompts."""
         return cls(d=(6, 10), lam=(1e-3, 0.1), context=(8, 64), seed=(0, 1), m=24, t_2=200, n_2=32, points=2000)
-
-    @classmethod
-    def book(cls) -> "Setting":
-        """The network, with its subspace known and never moved, at d = 32."""
-        return cls()
 
     @classmethod
     def dimensions(cls) -> "Setting":
@@ -94,11 +92,10 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
                 for at, (own, summaries) in enumerate(zip(layers, every, strict=True)):
                     risk[i, j, k, at], limit[i, j, k, at] = outcome(setting, own, summaries, d, r, seed)
                     aligned[i, j, k, at] = own.alignment(r).item()
-    return xr.Dataset({
-        "risk": ((*dims, "lam", "context"), risk, {"long_name": "risk R", "units": "1"}),
-        "limit": ((*dims, "context"), limit, {"long_name": "risk R after endless pretraining", "units": "1"}),
-        "alignment": (dims, aligned, {"long_name": "share of the squared weights in S", "units": "1"}),
-    }, coords=setting.coordinates(*dims, "lam", "context"))
+    return labelled({"risk": ((*dims, "lam", "context"), risk, "risk R"),
+                     "limit": ((*dims, "context"), limit, "risk R after endless pretraining"),
+                     "alignment": (dims, aligned, "share of the squared weights in S")},
+                    setting.coordinates(*dims, "lam", "context"))
 
 
 run = sweeps(measure, chunk={"seed": 1})

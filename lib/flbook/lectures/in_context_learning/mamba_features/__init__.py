@@ -26,7 +26,7 @@ from flbook.lectures.in_context_learning.mamba_features.gates import mixture, pl
 from flbook.lectures.in_context_learning.mamba_features.mamba_block import MambaBlock, average_of_gates, square_reader
 from flbook.models import kernels
 from flbook.models.mamba import Mamba, tokens
-from flbook.runs import Grid, axis, sweeps
+from flbook.runs import Grid, axis, labelled, sweeps
 from flbook.shapes import Context
 from flbook.theory import forgetting as theory
 
@@ -76,7 +76,7 @@ def gate_law(name: str, n: int) -> tuple[Callable, float]:
 
 @dataclass(frozen=True)
 class Setting(Grid):
-    """Everything the experiment depends on; tuples are the axes of the sweep."""
+    """Everything the experiment depends on. In the book: five gates in 32 dimensions."""
 
     gate: tuple[Literal[tuple(PREDICTORS)], ...] = axis(["none", "sigmoid", "slow", "silu 4", "silu 12"], "gate")
     d: tuple[Count, ...] = axis([32], "dimension d")
@@ -89,11 +89,6 @@ class Setting(Grid):
     def tiny(cls) -> "Setting":
         """Three gates in eight dimensions."""
         return cls(gate=("none", "slow", "silu 4"), d=(6, 8), n=(40, 160), seed=(0, 1), r=2, prompts=4)
-
-    @classmethod
-    def book(cls) -> "Setting":
-        """Five gates in 32 dimensions."""
-        return cls()
 
     @classmethod
     def paper(cls) -> "Setting":
@@ -118,13 +113,8 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
         whole.append([[row[k][0] for row in rows] for k in range(len(setting.gate))])
         inside.append([[row[k][1] for row in rows] for k in range(len(setting.gate))])
     dims = ("d", "n", "gate", "seed")
-    shape = [len(getattr(setting, axis)) for axis in dims]
-    texts = {"overlap": "squared cosine with β", "inside": "squared cosine with β inside the subspace"}
-    return xr.Dataset(
-        {name: (dims, np.array(values, float).reshape(shape), {"long_name": texts[name], "units": "1"})
-         for name, values in (("overlap", whole), ("inside", inside))},
-        coords=setting.coordinates(),
-    )
+    return labelled({"overlap": (dims, whole, "squared cosine with β"),
+                     "inside": (dims, inside, "squared cosine with β inside the subspace")}, setting.coordinates())
 
 
 run = sweeps(measure)
@@ -176,12 +166,8 @@ def risk(seeds: tuple[int, ...], n: tuple[int, ...], d: int = 32, r: int = 4, pr
         answers = [KernelRidge(kernel, lam)(some, new.query[:, :1]) for lam in RIDGES]
         errors = torch.stack([_share(answer, new.target[:, :1]) for answer in answers])
         table["kernel"].append(errors[errors.mean(-1).argmin()])
-    values = np.stack([torch.stack(rows).numpy() for rows in table.values()])
-    return xr.Dataset(
-        {"risk": (("predictor", "n", "seed"), values, {"long_name": "risk R as a share of E y²", "units": "1"})},
-        coords={"predictor": list(table), "n": ("n", list(n), {"long_name": "examples n", "units": "1"}),
-                "seed": list(seeds)},
-    )  # fmt: skip
+    return labelled({"risk": (("predictor", "n", "seed"), list(table.values()), "risk R as a share of E y²")},
+                    {"predictor": list(table), "n": ("n", list(n), "examples n"), "seed": list(seeds)})
 
 
 @torch.no_grad()
@@ -207,14 +193,10 @@ def even(seeds: tuple[int, ...], n: tuple[int, ...], d: tuple[int, ...] = (8, 16
         top = torch.linalg.eigh(matrix)[1][..., -1]
         cells.append((torch.cosine_similarity(*residuals, dim=-1).square().mean(-1),
                       squared_cosine(top, batch.task).mean(-1)))
-    shape = (len(d), len(n), len(seeds))
-    names = {"reading": "squared correlation of the reading", "eigenvector": "squared cosine of the eigenvector"}
-    return xr.Dataset(
-        {name: (("d", "n", "seed"), torch.stack([cell[k] for cell in cells]).reshape(shape).numpy(),
-                {"long_name": text, "units": "1"}) for k, (name, text) in enumerate(names.items())},
-        coords={"d": ("d", list(d), {"long_name": "dimension d", "units": "1"}),
-                "n": ("n", list(n), {"long_name": "examples n", "units": "1"}), "seed": list(seeds)},
-    )  # fmt: skip
+    dims, (reading, eigenvector) = ("d", "n", "seed"), zip(*cells, strict=True)
+    axes = {"d": ("d", list(d), "dimension d"), "n": ("n", list(n), "examples n"), "seed": list(seeds)}
+    return labelled({"reading": (dims, reading, "squared correlation of the reading"),
+                     "eigenvector": (dims, eigenvector, "squared cosine of the eigenvector")}, axes)
 
 
 def pretraining_step(seeds: tuple[int, ...], prompts: tuple[int, ...], d: int = 16, r: int = 2, n: int = 128,
@@ -239,13 +221,9 @@ def pretraining_step(seeds: tuple[int, ...], prompts: tuple[int, ...], d: int = 
             inside, whole = step[:r, :r].square().sum(), step.square().sum()
             found.append([(whole - inside).item(), (inside / whole).item()])
     values = np.array(found).reshape(len(seeds), len(sizes), 2)
-    texts = ("squared length outside the subspace", "share of it inside the subspace")
-    return xr.Dataset(
-        {name: (("seed", "prompts"), values[..., k], {"long_name": texts[k], "units": "1"})
-         for k, name in enumerate(("outside", "share"))},
-        coords={"prompts": ("prompts", sizes, {"long_name": "pretraining prompts T", "units": "1"}),
-                "seed": list(seeds)},
-    )  # fmt: skip
+    return labelled({"outside": (("seed", "prompts"), values[..., 0], "squared length outside the subspace"),
+                     "share": (("seed", "prompts"), values[..., 1], "share of it inside the subspace")},
+                    {"prompts": ("prompts", sizes, "pretraining prompts T"), "seed": list(seeds)})
 
 
 def stored(dataset: xr.Dataset) -> xr.Dataset:

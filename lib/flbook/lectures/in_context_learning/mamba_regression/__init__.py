@@ -23,7 +23,7 @@ from flbook.estimators.online import LeastMeanSquares
 from flbook.lectures.in_context_learning.mamba_regression.drifting_prompts import DriftingPrompts
 from flbook.lectures.in_context_learning.mamba_regression.recursion import MambaTraining
 from flbook.models.mamba import Mamba, tokens
-from flbook.runs import Grid, axis, sweeps
+from flbook.runs import Grid, axis, labelled, sweeps
 from flbook.shapes import Quantity
 from flbook.theory import forgetting as theory
 from flbook.training.fit import fit
@@ -35,7 +35,10 @@ PREDICTORS = ("mamba", "attention", "lms", "falling", "ridge")
 
 @dataclass(frozen=True)
 class Setting(Grid):
-    """Everything the experiment depends on; tuples are the axes of the sweep."""
+    """Everything the experiment depends on; tuples are the axes of the sweep.
+
+    In the book: five predictors, five levels of noise, prompts of six lengths in four dimensions.
+    """
 
     predictor: tuple[Literal[PREDICTORS], ...] = axis(PREDICTORS, "predictor")
     d: tuple[Count, ...] = axis([4], "dimension d")
@@ -51,11 +54,6 @@ class Setting(Grid):
     def tiny(cls) -> "Setting":
         """Three dimensions, a layer that is hardly trained."""
         return cls(d=(2, 3), noise=(0.0, 1.0), n=(6, 12), seed=(0, 1, 2), states=20, steps=20, prompts=20)
-
-    @classmethod
-    def book(cls) -> "Setting":
-        """Five predictors, five levels of noise, prompts of six lengths in four dimensions."""
-        return cls()
 
     @classmethod
     def crossing(cls) -> "Setting":
@@ -78,11 +76,7 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
             answer = predictor(name, setting, d, n, noise)(prompts.context, prompts.query)
             risk.append((answer - prompts.target).square().mean((-2, -1)))
     dims = ("d", "noise", "n", "predictor", "seed")
-    shape = [len(getattr(setting, axis)) for axis in dims]
-    return xr.Dataset(
-        {"risk": (dims, torch.stack(risk).reshape(shape).numpy(), {"long_name": "risk R", "units": "1"})},
-        coords=setting.coordinates(),
-    )
+    return labelled({"risk": (dims, risk, "risk R")}, setting.coordinates())
 
 
 run = sweeps(measure, chunk={"d": 1, "noise": 1, "n": 1})
@@ -171,22 +165,25 @@ def hidden(setting: Setting, d: int, n: int, model: Mamba) -> xr.Dataset:
              "residual": before + error[..., None] * x / (d + 2)}
     long = {"state": "state as the query reads it", "correlation": "one step of the recursion without a residual",
             "residual": "one step of online gradient descent"}
-    return xr.Dataset(
-        {"cosine": (("seed", "example"), cosine.numpy(), {"long_name": "cosine of state and task", "units": "1"}),
-         **{name: (("seed", "example", "coordinate"), step[:, 0].numpy(), {"long_name": long[name], "units": "1"})
-            for name, step in steps.items()}},
-        coords={"seed": list(setting.seed),
-                "example": ("example", np.arange(1, n + 1), {"long_name": "examples read l", "units": "1"})},
-    )  # fmt: skip
+    one_step = {name: (("seed", "example", "coordinate"), step[:, 0], long[name]) for name, step in steps.items()}
+    return labelled({"cosine": (("seed", "example"), cosine, "cosine of state and task")} | one_step,
+                    {"seed": list(setting.seed), "example": ("example", np.arange(1, n + 1), "examples read l")})
 
 
 def overtaken(risk: xr.DataArray) -> fits.Fit:
-    """Where the layer's risk falls below that of online gradient descent; dimensions (n, predictor, seed)."""
+    """Where the layer's risk falls below that of online gradient descent; dimensions (n, predictor, seed).
+
+    The logarithm of their ratio is fitted by a parabola in log n, so that every length takes part; where that has no
+    zero, its vertex counts.
+    """
     steps = np.log(risk.n.to_numpy())
+    degree = min(2, len(steps) - 1)
 
     def where(means):
         gap = np.log(means[:, 0] / means[:, 1])
-        return np.array([np.exp(np.interp(0, -row, steps)) for row in gap])
+        c, b, *a = np.polynomial.polynomial.polyfit(steps - steps.mean(), gap.T, degree)
+        root = np.sqrt(np.fmax(b**2 - 4 * c * (a[0] if a else 0), 0))
+        return np.exp(steps.mean() + 2 * c / (root - b))  # the one of two roots at which the ratio falls
 
     return fits.statistic(risk.sel(predictor=["mamba", "lms"]), where, ("predictor", "n"))
 
@@ -207,15 +204,10 @@ def drift(seeds: tuple[int, ...], memory: tuple[float, ...], alpha: tuple[float,
             layers.append((scale * unit - data.target).square().mean((-2, -1)))
         answer = LeastMeanSquares(1 / (d + 2))(data.context, data.query)
         online.append((answer - data.target).square().mean((-2, -1)))
-    shape = (len(memory), len(alpha), len(seeds))
-    return xr.Dataset(
-        {"risk": (("memory", "alpha", "seed"), torch.stack(layers).reshape(shape).numpy(),
-                  {"long_name": "risk R", "units": "1"}),
-         "online": (("memory", "seed"), torch.stack(online).numpy(),
-                    {"long_name": "risk R of online gradient descent", "units": "1"})},
-        coords={"memory": ("memory", list(memory), {"long_name": "memory of the task ρ", "units": "1"}),
-                "alpha": ("alpha", list(alpha), {"long_name": "decay α", "units": "1"}), "seed": list(seeds)},
-    )  # fmt: skip
+    return labelled({"risk": (("memory", "alpha", "seed"), layers, "risk R"),
+                     "online": (("memory", "seed"), online, "risk R of online gradient descent")},
+                    {"memory": ("memory", list(memory), "memory of the task ρ"),
+                     "alpha": ("alpha", list(alpha), "decay α"), "seed": list(seeds)})
 
 
 def stored(dataset: xr.Dataset) -> xr.Dataset:

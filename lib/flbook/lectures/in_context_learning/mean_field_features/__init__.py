@@ -19,7 +19,8 @@ from flbook.domains import Count, Natural, NonNegative, Positive, Probability
 from flbook.dynamics import mean_field
 from flbook.dynamics.mean_field import Particles, Population
 from flbook.dynamics.modified_flow import Modified, descend
-from flbook.runs import Grid, axis, sweeps
+from flbook.runs import Grid, axis, labelled, single_precision, sweeps
+from flbook.shapes import Context
 
 VERSION = 1
 
@@ -30,7 +31,10 @@ TASKS = ("max", "square")
 
 @dataclass(frozen=True)
 class Setting(Grid):
-    """Everything the experiment depends on; tuples are the axes of the sweep."""
+    """Everything the experiment depends on; tuples are the axes of the sweep.
+
+    In the book: 64 neurons, 400 prompts of 128 examples, seconds on one core.
+    """
 
     case: tuple[Case, ...] = axis(CASES[:3], "case")  # as many true features as learned; two learned ones dead at the
     # start; two true ones too many; or, "weak", a true feature of variance 0.01
@@ -56,11 +60,6 @@ class Setting(Grid):
     def tiny(cls) -> "Setting":
         """All four cases with 24 neurons and three features, sixty prompts."""
         return cls(case=CASES, seed=(0, 1), m=24, k=3, d=6, n=40, points=60, teacher=8, steps=60, check_every=20)
-
-    @classmethod
-    def book(cls) -> "Setting":
-        """64 neurons, 400 prompts of 128 examples, seconds on one core."""
-        return cls()
 
     @classmethod
     def paper(cls) -> "Setting":
@@ -96,14 +95,12 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     names = {"loss": "training loss L", "fresh": "loss L on fresh points", "max": "error over floor, task max",
              "square": "error over floor, task square"}
     time = setting.lr * setting.every * np.arange(values.shape[-1])
-    return xr.Dataset(
-        {name: (dims, column, {"long_name": text, "units": "1"})
-         for (name, text), column in zip(names.items(), values, strict=True)},
-        coords={**setting.coordinates(), "time": ("time", time, {"long_name": "time t", "units": "1"})},
-    )
+    return labelled({name: (dims, column, text) for (name, text), column in zip(names.items(), values, strict=True)},
+                    setting.coordinates() | {"time": ("time", time, "time t")})
 
 
 run = sweeps(measure)
+stored = single_precision
 
 
 def teacher(setting: Setting, case: str) -> Particles:
@@ -187,6 +184,42 @@ def scores(records: list[Particles], truth: Particles, test: Population) -> Tens
     return torch.stack(columns, -1).cpu().double()
 
 
+def new_tasks(readers: dict, truth: Particles, points: Tensor, lengths: tuple[int, ...], seeds: tuple[int, ...],
+              tasks: int = 20) -> xr.Dataset:  # fmt: skip
+    """Risk on new mixtures of the true features, from prompts that are the first of the points; each (n, seed).
+
+    readers: by name, what encodes the inputs, and estimators on it of which the best in hindsight counts. The last 200
+    points are the queries.
+    """
+    features, query = truth.features(points), points[:, -200:]
+    v = rng.normal((tasks, features.shape[-1]), seeds, "tasks")
+    labels = torch.einsum("sqk,stk->stq", features, v)
+
+    def risk(name: str, n: int) -> np.ndarray:
+        encode, variants = readers[name]
+        context, asked = (encode(x)[:, None].expand(-1, tasks, -1, -1) for x in (points[:, :n], query))
+        errors = [reader(Context(context, labels[..., :n]), asked) - labels[..., -200:] for reader in variants]
+        return min((error.square().mean((-2, -1)) for error in errors), key=lambda each: float(each.mean())).numpy()
+
+    return xr.Dataset({name: (("n", "seed"), np.stack([risk(name, n) for n in lengths]),
+                              {"long_name": "risk", "units": "1"}) for name in readers},
+                      coords={"n": ("n", list(lengths), {"long_name": "examples n in the prompt", "units": "1"})})
+
+
+def sampled(neurons: Tensor, a: Tensor, widths: tuple[int, ...], draws: int = 400) -> xr.DataArray:
+    """Mean square over points between the features of N neurons drawn from a crowd and the crowd's; (m, seed).
+
+    neurons: their outputs (n, m); a: their second layers (m, k).
+    """
+    mean, rows = neurons @ a / len(a), []
+    for width in widths:
+        picks = torch.randint(len(a), (draws, width), generator=rng.generator(width, "neurons"))
+        rows.append([float((neurons[:, i] @ a[i] / width - mean).square().sum(-1).mean()) for i in picks])
+    return xr.DataArray(np.array(rows), dims=("m", "seed"), name="error",
+                        coords={"m": ("m", list(widths), {"long_name": "neurons m", "units": "1"})},
+                        attrs={"long_name": "error of N neurons", "units": "1"})
+
+
 def band(setting: Setting, lr: float = 0.02, steps: int = 500, every: int = 5) -> xr.Dataset:
     r"""The static flow from just below the first rung: what Theorem 5.3 speaks of; (seed, time).
 
@@ -217,10 +250,9 @@ def band(setting: Setting, lr: float = 0.02, steps: int = 500, every: int = 5) -
     names = {"loss": "loss L", "speed": "speed −dL/dt", "steepness": "steepness δ", "cross": "norm of Σ_fh",
              "effective": "effective density ratio"}
     time = lr * every * np.arange(len(rows))
-    return xr.Dataset({name: (("seed", "time"), column, {"long_name": text, "units": "1"})
-                       for (name, text), column in zip(names.items(), torch.stack(rows, -1).numpy(), strict=True)},
-                      coords={**setting.coordinates("seed"),
-                              "time": ("time", time, {"long_name": "time t", "units": "1"})})
+    return labelled({name: (("seed", "time"), column, text)
+                     for (name, text), column in zip(names.items(), torch.stack(rows, -1), strict=True)},
+                    setting.coordinates("seed") | {"time": ("time", time, "time t")})
 
 
 def chaos(setting: Setting, widths: tuple[int, ...], reference: int = 8192, lr: float = 0.05, steps: int = 20):
@@ -246,8 +278,3 @@ def chaos(setting: Setting, widths: tuple[int, ...], reference: int = 8192, lr: 
                         coords={"m": ("m", list(widths), {"long_name": "neurons m", "units": "1"}),
                                 **setting.coordinates("seed"), "time": [0.0, lr * steps]},
                         attrs={"long_name": "distance from the limit", "units": "1"})
-
-
-def stored(dataset: xr.Dataset) -> xr.Dataset:
-    """What the package keeps: every run, in single precision."""
-    return dataset.astype("float32", keep_attrs=True)

@@ -19,7 +19,7 @@ from flbook.lectures.in_context_learning.mean_field_langevin.convergence import 
 from flbook.lectures.in_context_learning.mean_field_langevin.fokker_planck import GridFlow, kullback
 from flbook.lectures.in_context_learning.mean_field_langevin.langevin import Langevin
 from flbook.lectures.in_context_learning.mean_field_langevin.neurons import Neurons, tanh_unit
-from flbook.runs import Grid, axis, cached, sweeps
+from flbook.runs import Grid, axis, cached, labelled, sweeps
 from flbook.shapes import Quantity
 from flbook.training.fit import fit
 from flbook.training.losses import squared
@@ -30,7 +30,7 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class Setting(Grid):
-    """Everything the experiment depends on; tuples are the axes of the sweep."""
+    """Everything the experiment depends on. In the book: one temperature, three widths, ten seeds."""
 
     lam: tuple[Positive, ...] = axis([0.1], "temperature λ")
     width: tuple[Count, ...] = axis([8, 32, 128], "neurons N")
@@ -50,11 +50,6 @@ class Setting(Grid):
     def tiny(cls) -> "Setting":
         """Two temperatures and two widths for three units of time, on a coarse grid."""
         return cls(lam=(0.1, 0.3), width=(4, 16), seed=(0, 1), neurons=32, time=3.0, cells=201, dt=0.05)
-
-    @classmethod
-    def book(cls) -> "Setting":
-        """One temperature, three widths, ten seeds."""
-        return cls()
 
     @classmethod
     def densities(cls) -> "Setting":
@@ -102,11 +97,8 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
         square = (particles(setting, width, device).drop_vars("time") - expected) ** 2
         rows.append(width / 2 * square.mean(("copy", "sample")))
     deviation = xr.concat(rows, "width").transpose("lam", "width", "seed", "time")
-    about = {"long_name": "N times the squared deviation", "units": "1"}
-    return xr.Dataset(
-        {"deviation": (deviation.dims, deviation.to_numpy(), about)},
-        coords=setting.coordinates() | setting.clock,
-    )
+    return labelled({"deviation": (deviation.dims, deviation.to_numpy(), "N times the squared deviation")},
+                    setting.coordinates() | setting.clock)
 
 
 run = sweeps(measure)
@@ -154,11 +146,9 @@ def descent(setting: Setting, device: str = "cpu") -> xr.Dataset:
         "at_rest": (2 * flow.lam * holley_stroock(varies[-1], flow.lam, flow.decay), "guaranteed rate at the end"),
         "a_priori": (2 * flow.lam * holley_stroock(a_priori, flow.lam, flow.decay), "guaranteed rate, a priori"),
     }
-    return xr.Dataset(
-        {k: (("time", "lam"), v, {"long_name": name, "units": "1"}) for k, (v, name) in over_time.items()}
-        | {k: ("lam", v, {"long_name": name, "units": "1"}) for k, (v, name) in at_rest.items()},
-        coords=setting.coordinates("lam") | setting.clock,
-    ).transpose("lam", "time")
+    return labelled({name: (("time", "lam"), *column) for name, column in over_time.items()}
+                    | {name: ("lam", *column) for name, column in at_rest.items()},
+                    setting.coordinates("lam") | setting.clock).transpose("lam", "time")
 
 
 def relaxation(setting: Setting, size: float = 0.02, start: float = 2.0, stop: float = 4.0) -> xr.DataArray:
@@ -179,13 +169,10 @@ def constants(setting: Setting, device: str = "cpu") -> xr.Dataset:
     for lam, mu in zip(flow.lam, flow.equilibrium(), strict=True):
         centred = flow.features - mu @ flow.features
         rows.append(chaos_constant((centred * mu[:, None]).T @ centred, float(lam)))
-    names = ("interacting", "independent")
-    about = {"units": "1"}
-    return xr.Dataset(
-        {name: ("lam", list(column), about | {"long_name": f"N times the deviation, {name} neurons"})
-         for name, column in zip(names, zip(*rows, strict=True), strict=True)},
-        coords=setting.coordinates("lam"),
-    )
+    interacting, independent = zip(*rows, strict=True)
+    return labelled({"interacting": ("lam", interacting, "N times the deviation, interacting neurons"),
+                     "independent": ("lam", independent, "N times the deviation, independent neurons")},
+                    setting.coordinates("lam"))
 
 
 def particles(setting: Setting, width: int, device: str = "cpu") -> xr.DataArray:

@@ -20,7 +20,7 @@ from flbook.lectures.in_context_learning.mean_field_langevin.langevin import Lan
 from flbook.lectures.in_context_learning.mean_field_langevin.neurons import BoundedUnit, Neurons
 from flbook.lectures.in_context_learning.mean_field_langevin.parity import Signs, SparseParity
 from flbook.models.kernels import inner_product, relu_tangent
-from flbook.runs import Grid, axis, sweeps
+from flbook.runs import Grid, axis, labelled, single_precision, sweeps
 from flbook.training.fit import fit
 from flbook.training.network import Training
 
@@ -32,7 +32,7 @@ RIDGES = (1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 
 @dataclass(frozen=True)
 class Setting(Grid):
-    """Everything the experiment depends on; tuples are the axes of the sweep."""
+    """Everything the experiment depends on. In the book: one sample size, three temperatures, ten seeds."""
 
     n: tuple[Count, ...] = axis([300], "training samples n")
     lam: tuple[NonNegative, ...] = axis([0.0, 1e-3, 1e-2], "temperature λ")
@@ -51,11 +51,6 @@ class Setting(Grid):
     def tiny(cls) -> "Setting":
         """Two inputs of six from 120 samples, by 40 neurons."""
         return cls(n=(60, 120), lam=(0.0, 1e-3), seed=(0, 1), d=6, k=2, width=40, steps=250, features=60, points=200)
-
-    @classmethod
-    def book(cls) -> "Setting":
-        """One sample size, three temperatures, ten seeds."""
-        return cls()
 
     @classmethod
     def paper(cls) -> "Setting":
@@ -83,20 +78,17 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
             feature_energy(params["theta"], setting.k),
             rival_errors(setting, Signs(problem.x, problem.observed), fresh),
         ])
-    columns = [torch.stack(column).detach().cpu().numpy() for column in zip(*rows, strict=True)]
+    test_error, train_error, energy, rival_error = zip(*rows, strict=True)
     own = ("n", "lam", "seed")
-    return xr.Dataset(
-        {
-            "test_error": (own, columns[0], {"long_name": "test error", "units": "fraction"}),
-            "train_error": (own, columns[1], {"long_name": "training error", "units": "fraction"}),
-            "energy": (own, columns[2], {"long_name": "weight energy, relevant over other inputs", "units": "1"}),
-            "rival_error": (("n", "model", "seed"), columns[3], {"long_name": "test error", "units": "fraction"}),
-        },
-        coords=setting.coordinates() | {"model": ("model", list(RIVALS), {"long_name": "rival", "units": "1"})},
-    )
+    return labelled({"test_error": (own, test_error, "test error", "fraction"),
+                     "train_error": (own, train_error, "training error", "fraction"),
+                     "energy": (own, energy, "weight energy, relevant over other inputs"),
+                     "rival_error": (("n", "model", "seed"), rival_error, "test error", "fraction")},
+                    setting.coordinates() | {"model": ("model", list(RIVALS), "rival")})
 
 
 run = sweeps(measure, chunk={"n": 1, "seed": 5})
+stored = single_precision
 
 
 def start(setting: Setting) -> Tensor:
@@ -145,8 +137,3 @@ def _kernel_error(kernel, sample: Signs, fresh: Signs) -> Tensor:
     alpha = kernel_ridge(kernel(sample.x, sample.x).double(), sample.y.double(), RIDGES, rtol=1e-3)
     outputs = torch.einsum("...pn,...ln->...lp", kernel(fresh.x, sample.x), alpha.float())
     return error(outputs, fresh.y[..., None, :]).amin(-1)
-
-
-def stored(dataset: xr.Dataset) -> xr.Dataset:
-    """Of a paper run, every variable in single precision."""
-    return dataset.astype("float32")

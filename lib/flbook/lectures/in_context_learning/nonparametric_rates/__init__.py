@@ -20,6 +20,7 @@ from flbook import devices
 from flbook.domains import Count, Natural, NonNegative, Positive
 from flbook.estimators import KernelRidge, Ridge
 from flbook.lectures.in_context_learning.nonparametric_rates import power_laws as theory
+from flbook.lectures.in_context_learning.nonparametric_rates.bayes_alone import bayes_alone
 from flbook.lectures.in_context_learning.nonparametric_rates.function_spaces import (
     FourierBasis,
     FunctionPrompts,
@@ -27,7 +28,7 @@ from flbook.lectures.in_context_learning.nonparametric_rates.function_spaces imp
     hidden_line,
 )
 from flbook.models.attention import LinearAttention
-from flbook.runs import Grid, axis, cached, sweeps
+from flbook.runs import Grid, axis, cached, labelled, single_precision, sweeps
 from flbook.shapes import Context
 
 VERSION = 1
@@ -36,7 +37,10 @@ BLOCK = 64  # prompts of one step: more prompts are more steps, so that fewer ar
 
 @dataclass(frozen=True)
 class Setting(Grid):
-    r"""Pretraining of :math:`\Gamma` by least squares; tuples are the axes of the sweep."""
+    r"""Pretraining of :math:`\Gamma` by least squares; tuples are the axes of the sweep.
+
+    In the book: nine features, so that a full matrix has 81 entries and a diagonal one 9.
+    """
 
     kind: tuple[Literal["full", "full with ridge", "diagonal"], ...] = axis(
         ["full", "full with ridge", "diagonal"], "kind of Γ")  # which matrices least squares may choose from
@@ -52,11 +56,6 @@ class Setting(Grid):
     def tiny(cls) -> "Setting":
         """Three of five features, fewer prompts than entries and more."""
         return cls(T=(3, 8, 40), seed=(0, 1, 2), keep=3, size=5, n=8)
-
-    @classmethod
-    def book(cls) -> "Setting":
-        """Nine features, so that a full matrix has 81 entries and a diagonal one 9."""
-        return cls()
 
     @classmethod
     def paper(cls) -> "Setting":
@@ -84,12 +83,11 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     risks = [[[exact_risk(setting, fitted(kind, setting, *(part[:T] for part in design)))
                for T in setting.T] for kind in setting.kind]
              for design in (designs(setting, seed, max(setting.T), device) for seed in setting.seed)]
-    values = torch.tensor(risks, dtype=torch.float64).movedim(0, -1).numpy()
-    return xr.Dataset({"risk": (("kind", "T", "seed"), values, {"long_name": "risk R", "units": "1"})},
-                      coords=setting.coordinates())
+    return labelled({"risk": (("kind", "T", "seed"), np.moveaxis(risks, 0, -1), "risk R")}, setting.coordinates())
 
 
 run = sweeps(measure, chunk={"seed": 5})
+stored = single_precision
 
 
 def designs(setting: Setting, seed: int, batch: int, device: str = "cpu", block: int = BLOCK) -> tuple[Tensor, ...]:
@@ -158,7 +156,7 @@ class Contexts(Grid):
     """Prompts on a hidden basis; tuples are axes."""
 
     predictor: tuple[Literal["pretrained attention", "attention on the basis", "attention on the dictionary",
-                             "kernel ridge", "ridge on the basis"], ...] = axis(
+                             "kernel ridge", "ridge on the basis", "Bayes, prompt alone"], ...] = axis(
         ["pretrained attention", "attention on the basis", "kernel ridge", "ridge on the basis"], "predictor")
     n: tuple[Count, ...] = axis([16, 64, 128], "examples n")  # of a prompt
     T: tuple[Count, ...] = axis([16, 64, 256, 1024], "pretraining prompts T")
@@ -199,14 +197,11 @@ def contexts(setting: Contexts, device: str = "cpu") -> xr.Dataset:
             errors = [predictor(test.context, test.query) - test.target for name in setting.predictor
                       for predictor in PREDICTORS[name](setting, data, seed)]
             rows.append(torch.stack(errors).square().mean((-2, -1)).reshape(len(setting.predictor), -1))
-    risk = torch.stack(rows).unflatten(0, (len(setting.n), len(setting.seed))).permute(2, 0, 3, 1).cpu().numpy()
+    risk = torch.stack(rows).unflatten(0, (len(setting.n), len(setting.seed))).permute(2, 0, 3, 1)
     known = [theory.best_attention(np.array(setting.data(0, n).variance), setting.noise, n).risk for n in setting.n]
     expected = [theory.best_attention(setting.dictionary()[1], setting.noise, n).risk for n in setting.n]
-    about = {"long_name": "risk R", "units": "1"}
-    return xr.Dataset(
-        {"risk": (("predictor", "n", "T", "seed"), risk, about), "known": ("n", known, about),
-         "expected": ("n", expected, about)},
-        coords=setting.coordinates())
+    return labelled({"risk": (("predictor", "n", "T", "seed"), risk, "risk R"), "known": ("n", known, "risk R"),
+                     "expected": ("n", expected, "risk R")}, setting.coordinates())
 
 
 def pretrained(setting: Contexts, data: FunctionPrompts, seed: int) -> list[LinearAttention]:
@@ -235,6 +230,14 @@ def expected_kernel(setting: Contexts):
                                          dictionary.features(other) * root)
 
 
+def alone(setting: Contexts, data: FunctionPrompts):
+    """The Bayes estimator for who knows all but the hidden frequencies, and has one prompt."""
+    ends = setting.spread * np.arange(setting.pairs + 1) ** setting.power
+    groups = [range(start, end) for start, end in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)]
+    variance = torch.tensor(data.variance, dtype=torch.float64)
+    return bayes_alone(setting.dictionary()[0].features, groups, variance, setting.noise)
+
+
 def ridge_on_basis(setting: Contexts, data: FunctionPrompts):
     """Ridge regression on the hidden functions: the Bayes estimator for who knows them."""
     estimator = Ridge(torch.diag(setting.noise**2 / torch.tensor(data.variance)))
@@ -258,9 +261,5 @@ PREDICTORS = {
     "kernel ridge": lambda setting, data, seed: [
         KernelRidge(expected_kernel(setting), setting.noise**2)] * len(setting.T),
     "ridge on the basis": lambda setting, data, seed: [ridge_on_basis(setting, data)] * len(setting.T),
+    "Bayes, prompt alone": lambda setting, data, seed: [alone(setting, data)] * len(setting.T),
 }
-
-
-def stored(dataset: xr.Dataset) -> xr.Dataset:
-    """Of the paper's grid, what the package keeps: every run, in single precision."""
-    return dataset.astype("float32", keep_attrs=True)

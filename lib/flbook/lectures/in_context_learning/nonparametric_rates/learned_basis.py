@@ -25,7 +25,7 @@ from flbook.models import kernels
 from flbook.models.activations import relu
 from flbook.models.attention import LinearAttention
 from flbook.models.layers import MLP
-from flbook.runs import Grid, axis, sweeps
+from flbook.runs import Grid, axis, labelled, single_precision, sweeps
 from flbook.shapes import Context
 from flbook.training.pretrain import Recipe, pretrain
 
@@ -36,7 +36,7 @@ TEST_PROMPTS = 128
 
 @dataclass(frozen=True)
 class Setting(Grid):
-    """Everything the experiment depends on; tuples are the axes of the sweep."""
+    """Everything the experiment depends on. In the book: short prompts, few of them and many."""
 
     n: tuple[Count, ...] = axis([64], "examples n")  # of a prompt
     T: tuple[Count, ...] = axis([64, 1024], "pretraining prompts T")
@@ -55,11 +55,6 @@ class Setting(Grid):
     def tiny(cls) -> "Setting":
         """Two hidden features of two inputs, few prompts and some more."""
         return cls(n=(12,), T=(8, 64), seed=(0, 1), d=2, hidden=2, width=8, queries=4, steps=80, batch=8, s=1.0)
-
-    @classmethod
-    def book(cls) -> "Setting":
-        """Short prompts, few of them and many."""
-        return cls()
 
     @classmethod
     def paper(cls) -> "Setting":
@@ -94,16 +89,13 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
                 pool = Laws(setting, n).draw(min(T, TEST_PROMPTS), setting.seed, 0, device)
                 losses.append(error(models[0](pool.context, pool.query), pool.observed))
             risks.append(torch.cat([own, rivals]))
-    shape = (len(setting.n), len(setting.T))
-    risk = torch.stack(risks).unflatten(0, shape).permute(2, 0, 1, 3).cpu().numpy()
-    train = torch.stack(losses).unflatten(0, shape).cpu().numpy()
-    return xr.Dataset(
-        {"risk": (("model", "n", "T", "seed"), risk, {"long_name": "risk R", "units": "1"}),
-         "train": (("n", "T", "seed"), train, {"long_name": "squared error on pretraining prompts", "units": "1"})},
-        coords={"model": ("model", list(MODELS), {"long_name": "model", "units": "1"}), **setting.coordinates()})
+    return labelled({"risk": (("model", "n", "T", "seed"), torch.stack(risks, 1), "risk R"),
+                     "train": (("n", "T", "seed"), losses, "squared error on pretraining prompts")},
+                    {"model": ("model", list(MODELS), "model"), **setting.coordinates()})
 
 
 run = sweeps(measure, chunk={"n": 1, "T": 1})
+stored = single_precision
 
 
 @dataclass(frozen=True)
@@ -183,8 +175,3 @@ def by_basis(setting: Setting, n: int, test: Prompts) -> list[Tensor]:
         rows.append(torch.stack([error(attention(context, query), target),
                                  error(ridge(inside, features(query)), target)]))
     return list(torch.stack(rows, -1))
-
-
-def stored(dataset: xr.Dataset) -> xr.Dataset:
-    """Of the paper's grid, what the package keeps: every run, in single precision."""
-    return dataset.astype("float32", keep_attrs=True)

@@ -26,7 +26,7 @@ from flbook.dynamics.modified_flow import birth_death
 from flbook.lectures.in_context_learning.perturbed_flow.perturbation import MeanFunctional, guided, sized, smooth
 from flbook.lectures.in_context_learning.perturbed_flow.saddles import guided_share
 from flbook.models.activations import centred_sigmoid
-from flbook.runs import Grid, axis, sweeps
+from flbook.runs import Grid, axis, labelled, sweeps
 
 VERSION = 1
 
@@ -38,7 +38,10 @@ FALL = 0.2  # a loss lower by this share counts as escaped
 
 @dataclass(frozen=True)
 class Setting(Grid):
-    """Everything the experiment depends on; tuples are the axes of the sweep."""
+    """Everything the experiment depends on; tuples are the axes of the sweep.
+
+    In the book: the saddle of the attention landscape, three kinds of noise, three crowds.
+    """
 
     saddle: tuple[SaddleName, ...] = axis(["attention"], "saddle")
     noise: tuple[NoiseName, ...] = axis(["isotropic", "smooth", "guided"], "noise")
@@ -60,11 +63,6 @@ class Setting(Grid):
         """Two saddles, three noises, one and two copies of eight particles."""
         return cls(saddle=SADDLES[:2], noise=("static", "guided", "Langevin"), copies=(1, 2), seed=(0, 1), m=8, d=3,
                    k=2, n=20, time=8.0)
-
-    @classmethod
-    def book(cls) -> "Setting":
-        """The saddle of the attention landscape, three kinds of noise, three crowds."""
-        return cls()
 
     @classmethod
     def rivals(cls) -> "Setting":
@@ -104,18 +102,13 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
                 columns["escape"].append(escape_time(losses, escaped(saddle), about.unit))
                 columns["projection"].append(projection)
                 columns["loss"].append(losses[:, at] / saddle.functional.loss(saddle.theta))
-    names = {
-        "escape": "escape time",
-        "projection": "part of the push along the unstable direction",
-        "loss": "loss over that of the saddle",
-    }
-    dims = ("saddle", "noise", "copies", "seed", "time")
-    packed = {key: torch.stack(column).reshape(*setting.shape, *column[0].shape[1:]) for key, column in columns.items()}
-    return xr.Dataset(
-        {key: (dims[: v.ndim], v.numpy(), {"long_name": names[key], "units": "1"}) for key, v in packed.items()},
-        coords=setting.coordinates()
-        | {"time": ("time", times(setting), {"long_name": "time in units of growth by e", "units": "1"})},
-    )
+    dims = ("saddle", "noise", "copies", "seed")
+    return labelled(
+        {"escape": (dims, columns["escape"], "escape time"),
+         "projection": (dims, columns["projection"], "part of the push along the unstable direction"),
+         "loss": ((*dims, "time"), columns["loss"], "loss over that of the saddle")},
+        setting.coordinates() | {"time": ("time", times(setting), "time in units of growth by e")},
+    )  # fmt: skip
 
 
 run = sweeps(measure, chunk={"saddle": 1, "noise": 3})

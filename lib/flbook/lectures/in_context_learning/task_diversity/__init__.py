@@ -17,14 +17,14 @@ import numpy as np
 import torch
 import xarray as xr
 
-from flbook import devices
+from flbook import devices, rng
 from flbook.data.prompts import LinearPrompts, TaskPool
 from flbook.domains import Checked, Count, Fraction, Natural, NonNegative, Positive
 from flbook.dynamics.moments import Drawn, draw_moments
 from flbook.estimators import DiscreteMMSE, Ridge, predict_each, ridge
 from flbook.lectures.in_context_learning.task_diversity.pool_risk import icl_risk
 from flbook.models.transformer import PromptTransformer
-from flbook.runs import Grid, axis, checkpoints, results, sweeps
+from flbook.runs import Grid, axis, checkpoints, labelled, results, sweeps
 from flbook.shapes import Context
 from flbook.theory.attention_risk import attention_risk
 from flbook.training.pretrain import Recipe, pretrain
@@ -35,7 +35,10 @@ RIDGELESS = 1e-10  # the ridge of what is called ridgeless, in units of the feat
 
 @dataclass(frozen=True)
 class Setting(Grid):
-    """Everything the sweep depends on; tuples are the axes."""
+    """Everything the sweep depends on; tuples are the axes.
+
+    In the book: the number of tasks, at two prompts for each pair of coordinates.
+    """
 
     d: tuple[Count, ...] = axis([20], "dimension d")
     kappa: tuple[Positive, ...] = axis([0.25, 0.5, 1.0, 2.0, 5.0], "tasks over dimension κ")
@@ -48,11 +51,6 @@ class Setting(Grid):
     def tiny(cls) -> "Setting":
         """Five dimensions, fewer tasks than that and more, fewer prompts than entries and more."""
         return cls(d=(5,), kappa=(0.5, 2.0), tau=(0.5, 3.0), seed=(0, 1, 2))
-
-    @classmethod
-    def book(cls) -> "Setting":
-        """Number of tasks, at two prompts for each pair of coordinates."""
-        return cls()
 
     @classmethod
     def descent(cls) -> "Setting":
@@ -86,9 +84,8 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
                     gamma = fitted(d, examples, round(kappa * d), round(tau * d * d), setting.rho, seed, where)
                     risk[i, j, k, s] = exact_risk(gamma, examples, setting.rho)
     dims = ("d", "kappa", "tau", "seed")
-    return xr.Dataset({"risk": (dims, risk, {"long_name": "risk on fresh tasks", "units": "1"}),
-                       "limit": (dims[:-1], limit, {"long_name": "risk, all sizes large", "units": "1"})},
-                      setting.coordinates())
+    return labelled({"risk": (dims, risk, "risk on fresh tasks"), "limit": (dims[:-1], limit, "risk, all sizes large")},
+                    setting.coordinates())
 
 
 run = sweeps(measure, chunk={"kappa": 1, "tau": 1})
@@ -150,13 +147,11 @@ def estimators(
                 if own is None:
                     apart[i, j] = (answers[0] - answers[1]).square().mean(0).numpy() / d
     dims = ("estimator", "tasks", "size", "seed", "position")
-    axes = {"estimator": ["dMMSE", "ridge"], "tasks": ["fresh", "pool"], "size": list(sizes), "seed": list(seed),
-            "position": list(range(n))}
-    labels = {"size": "tasks in the pool M", "position": "examples seen"}
-    return xr.Dataset(
-        {"error": (dims, errors, {"long_name": "squared error over d", "units": "1"}),
-         "apart": (dims[2:], apart, {"long_name": "squared distance of the two, over d", "units": "1"})},
-        {name: (name, values, {"long_name": labels.get(name, name), "units": "1"}) for name, values in axes.items()})
+    axes = {"estimator": ("estimator", ["dMMSE", "ridge"], "estimator"), "tasks": ("tasks", ["fresh", "pool"], "tasks"),
+            "size": ("size", list(sizes), "tasks in the pool M"), "seed": ("seed", list(seed), "seed"),
+            "position": ("position", list(range(n)), "examples seen")}
+    return labelled({"error": (dims, errors, "squared error over d"),
+                     "apart": (dims[2:], apart, "squared distance of the two, over d")}, axes)
 
 
 @dataclass(frozen=True)
@@ -227,22 +222,28 @@ def retrain(given: Pretrained, device: str = "cpu") -> None:
 
 
 def compare(given: Pretrained, model: PromptTransformer, pool: torch.Tensor, prompts: int = 400,
-            seed: tuple[int, ...] = tuple(range(10))) -> xr.Dataset:
-    """A transformer beside dMMSE for its tasks and ridge regression, on fresh tasks: errors and distances over d."""
+            seed: tuple[int, ...] = tuple(range(10)), own: bool = False) -> xr.Dataset:
+    """A transformer beside dMMSE for its tasks and ridge regression: errors and distances over d.
+
+    On fresh tasks, or on those of its own pool.
+    """
     names = ("transformer", "dMMSE", "ridge")
     rivals = (DiscreteMMSE(pool, given.noise), Ridge(given.noise**2))
-    context, query, target, task, observed = LinearPrompts(n=given.n, d=given.d, noise=given.noise).draw(prompts, seed)
+    context, query, _, task, observed = LinearPrompts(n=given.n, d=given.d, noise=given.noise).draw(prompts, seed)
     whole = Context(torch.cat([context.x, query], -2), torch.cat([context.y, observed], -1))
+    if own:
+        picked = rng.over_seeds(
+            lambda one: torch.randint(len(pool), (prompts,), generator=rng.generator(one, "tasks of its own")), seed
+        )
+        moved, task = pool[picked] - task, pool[picked]
+        whole = Context(whole.x, whole.y + torch.einsum("...nd,...d->...n", whole.x, moved))
     clean = torch.einsum("...nd,...d->...n", whole.x, task)
     with torch.no_grad():
         answers = [model.predictions(whole.x.float(), whole.y.float()).double()]
     answers += [predict_each(rival, whole) for rival in rivals]
     error = torch.stack([(answer - clean).square().mean(1) for answer in answers]) / given.d
     apart = torch.stack([(answers[0] - answer).square().mean(1) for answer in answers]) / given.d
-    axes = {"estimator": list(names), "seed": list(seed), "position": list(range(given.n + 1))}
-    labels = {"position": "examples seen"}
-    return xr.Dataset(
-        {"error": (tuple(axes), error.numpy(), {"long_name": "squared error on fresh tasks, over d", "units": "1"}),
-         "apart": (tuple(axes), apart.numpy(), {"long_name": "squared distance to the transformer, over d",
-                                               "units": "1"})},
-        {name: (name, values, {"long_name": labels.get(name, name), "units": "1"}) for name, values in axes.items()})
+    axes = {"estimator": ("estimator", list(names), "estimator"), "seed": ("seed", list(seed), "seed"),
+            "position": ("position", list(range(given.n + 1)), "examples seen")}
+    return labelled({"error": (tuple(axes), error, "squared error over d"),
+                     "apart": (tuple(axes), apart, "squared distance to the transformer, over d")}, axes)

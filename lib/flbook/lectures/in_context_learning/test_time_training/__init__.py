@@ -27,7 +27,7 @@ from flbook.lectures.in_context_learning.test_time_training import two_stages as
 from flbook.lectures.in_context_learning.test_time_training.link_shift import shifted_link
 from flbook.lectures.in_context_learning.test_time_training.two_stages import Readout
 from flbook.models import kernels
-from flbook.runs import Grid, axis, sweeps
+from flbook.runs import Grid, axis, labelled, single_precision, sweeps
 from flbook.shapes import Context
 
 VERSION = 1
@@ -38,7 +38,7 @@ MODELS = get_args(Model)
 
 @dataclass(frozen=True)
 class Setting(Grid):
-    """Everything the experiment depends on; tuples are the axes of the sweep."""
+    """Everything the experiment depends on. In the book: no shift and thirty degrees, prompts of growing length."""
 
     shift: tuple[float, ...] = axis([0.0, 30.0], "angle of the link θ", "degrees")
     n: tuple[Annotated[int, Range(8)], ...] = axis([128, 256, 512, 1024, 2048], "examples in the prompt n")
@@ -60,11 +60,6 @@ class Setting(Grid):
         """Eight dimensions, 200 prompts of pretraining, no shift and sixty degrees."""
         return cls(shift=(0.0, 60.0), n=(64, 1024), seed=(0, 1), d=8, r=2, m=32, prompts=200, n_pre=128, tasks=6,
                    queries=40)
-
-    @classmethod
-    def book(cls) -> "Setting":
-        """No shift and thirty degrees, prompts of growing length."""
-        return cls()
 
     @classmethod
     def angles(cls) -> "Setting":
@@ -95,12 +90,12 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
                     along, a = answer(name, setting, learned, batch)
                     risk[i, j, k, at] = stages.exact_risk(learned.readout, a, along, shifted_link(shift)).mean()
                     overlap[i, j, k, at] = along.abs().mean()
-    about = {"risk": (risk, "risk R"), "overlap": (overlap, "overlap |⟨u, β⟩|")}
-    return xr.Dataset({name: (dims, values, {"long_name": text, "units": "1"})
-                       for name, (values, text) in about.items()}, coords=setting.coordinates())
+    return labelled({"risk": (dims, risk, "risk R"), "overlap": (dims, overlap, "overlap |⟨u, β⟩|")},
+                    setting.coordinates())
 
 
 run = sweeps(measure, chunk={"seed": 5})
+stored = single_precision
 
 
 def data(setting: Setting, shift: float, n: int, queries: int = 1) -> SingleIndexPrompts:
@@ -173,30 +168,35 @@ def fitting(setting: Setting, counts: tuple[int, ...]) -> xr.DataArray:
 
 
 def refining(setting: Setting, counts: tuple[int, ...], spent: int = 1024) -> xr.DataArray:
-    """What stage II leaves of the direction, 1 - <u, beta>^2, after so many examples; first angle, (refined, seed).
+    """What stage II leaves of the direction after so many examples, inside the subspace that pretraining found.
 
-    Stage I has `spent` examples. The median over the tasks of a seed, since a rare prompt is unlucky in stage I.
+    One minus the squared cosine of u and beta's part in that subspace; first angle, (refined, seed). Stage I has
+    `spent` examples. The median over the tasks of a seed, since a rare prompt is unlucky in stage I.
     """
-    columns, learned = [], pretrain(setting)
-    for seed in setting.seed:
-        batch = data(setting, setting.shift[0], spent + max(counts)).draw(setting.tasks, seed, 4)
-        x, y = batch.context.x @ learned.basis, batch.context.y
-        first, start = Context(x[:, :spent], y[:, :spent]), stages.first_direction(Context(x[:, :spent], y[:, :spent]))
+    learned, columns = pretrain(setting), []
+    for group in (setting.seed[k : k + 5] for k in range(0, len(setting.seed), 5)):  # one pass for several seeds
+        drawn = []
+        for seed in group:
+            batch = data(setting, setting.shift[0], spent + max(counts)).draw(setting.tasks, seed, 4)
+            drawn.append((batch.context.x @ learned.basis, batch.context.y, batch.task @ learned.basis))
+        x, y, beta = (torch.cat(parts) for parts in zip(*drawn, strict=True))
+        first = Context(x[:, :spent], y[:, :spent])
+        start = stages.first_direction(first)
         guess = learned.readout.fit(torch.einsum("tnd,td->tn", first.x, start), first.y, setting.lam / spent)
-        losses = []
+        rows = []
         for count in counts:
             second = Context(x[:, spent : spent + count], y[:, spent : spent + count])
             u = stages.refined(learned.readout, guess, start, first, second)
-            losses.append(1 - torch.einsum("td,td->t", u, batch.task @ learned.basis).square().median().item())
-        columns.append(losses)
-    return over("refined", "examples of stage II", counts, columns, setting, "what is left, 1 - ⟨u, β⟩²")
+            left = 1 - torch.einsum("td,td->t", u, beta).square() / beta.square().sum(-1)
+            rows.append(left.reshape(len(group), -1).median(-1).values.tolist())
+        columns.extend(zip(*rows, strict=True))
+    return over("refined", "examples of stage II", counts, columns, setting, "what is left of the direction")
 
 
 def over(name: str, text: str, counts, columns: list, setting: Setting, what: str) -> xr.DataArray:
     """Columns of seeds as one array over (counts, seed)."""
-    axis = (name, list(counts), {"long_name": text, "units": "1"})
-    return xr.DataArray(np.array(columns).T, dims=(name, "seed"), attrs={"long_name": what, "units": "1"},
-                        coords={name: axis, **setting.coordinates("seed")})
+    return labelled({"found": ((name, "seed"), np.array(columns).T, what)},
+                    {name: (name, list(counts), text), **setting.coordinates("seed")}).found.rename(None)
 
 
 KERNELS: dict[str, kernels.Kernel] = {
@@ -221,10 +221,5 @@ def alone(setting: Setting, tasks: int = 1) -> xr.Dataset:
             errors = [(f - batch.target).square().mean(-1) for f in tried]
             best = min(errors, key=lambda error: float(error.mean()))
             rows[name].append(best.reshape(len(setting.seed), tasks).mean(-1).numpy())
-    return xr.Dataset({name: (("n", "seed"), np.stack(values), {"long_name": "risk R", "units": "1"})
-                       for name, values in rows.items()}, coords=setting.coordinates("n", "seed"))
-
-
-def stored(dataset: xr.Dataset) -> xr.Dataset:
-    """What the package keeps: every run, in single precision."""
-    return dataset.astype("float32", keep_attrs=True)
+    return labelled({name: (("n", "seed"), values, "risk R") for name, values in rows.items()},
+                    setting.coordinates("n", "seed"))

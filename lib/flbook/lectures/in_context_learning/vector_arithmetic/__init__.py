@@ -25,7 +25,7 @@ from flbook.lectures.in_context_learning.vector_arithmetic.task_attention import
     read_out,
     unit,
 )
-from flbook.runs import Grid, among, axis, sweeps
+from flbook.runs import Grid, among, axis, labelled, single_precision, sweeps
 from flbook.shapes import Quantity
 from flbook.training.fit import Trained, fit
 from flbook.training.optimizers import GradientDescent
@@ -40,7 +40,7 @@ ABOUT = {"value_task": "a·W_V a", "value_fact": "b·W_V b", "score_task": "a·M
 
 @dataclass(frozen=True)
 class Setting(Grid):
-    """Everything the experiment depends on; tuples are the axes of the sweep."""
+    """Everything the experiment depends on. In the book: six concepts, one noise level."""
 
     noise: tuple[NonNegative, ...] = axis([0.05], "noise σ_ξ")
     training: tuple[TrainedOn, ...] = axis(TRAININGS, "trained on")
@@ -63,11 +63,6 @@ class Setting(Grid):
         """Three concepts, without noise and with some, four steps."""
         return cls(noise=(0.0, 0.1), examples=(1, 3), seed=(0, 1), concepts=3, common=3, d=9, shown=2, steps=4, batch=8,
                    points=40, every=2)
-
-    @classmethod
-    def book(cls) -> "Setting":
-        """Six concepts, one noise level."""
-        return cls()
 
     @classmethod
     def paper(cls) -> "Setting":
@@ -99,6 +94,7 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
 
 
 run = sweeps(measure, chunk={"noise": 1})
+stored = single_precision
 
 
 def problem(
@@ -241,20 +237,14 @@ def _uniform(setting: Setting) -> TaskVectorAttention:
 def rivals(setting: Setting, device: str = "cpu", names: tuple[str, ...] = tuple(MODELS)) -> xr.Dataset:
     """Errors on in-context prompts; dimensions (noise, model, seed, signs, examples)."""
     among("names", names, MODELS)
-    values = np.stack([[_table(setting, noise, MODELS[name](setting, noise, device)) for name in names]
-                       for noise in setting.noise])
-    axes = coordinates(setting, "noise", "seed", "examples")
-    axes["model"] = ("model", list(names), {"long_name": "model", "units": "1"})
-    about = {"long_name": "test error", "units": "fraction"}
-    return xr.Dataset({"error": (("noise", "model", "seed", "signs", "examples"), values, about)}, axes)
+    values = [[_table(setting, noise, MODELS[name](setting, noise, device)) for name in names]
+              for noise in setting.noise]
+    axes = coordinates(setting, "noise", "seed", "examples") | {"model": ("model", list(names), "model")}
+    dims = ("noise", "model", "seed", "signs", "examples")
+    return labelled({"error": (dims, values, "test error", "fraction")}, axes)
 
 
 def coordinates(setting: Setting, *names: str) -> dict[str, tuple]:
     """The axes, or some of them, and the signs of the examples."""
     signs = ("signs", list(SIGNS), {"long_name": "signs of the examples", "units": "1"})
     return setting.coordinates(*names) | {"signs": signs}
-
-
-def stored(dataset: xr.Dataset) -> xr.Dataset:
-    """What the package keeps, in single precision."""
-    return dataset.astype("float32", keep_attrs=True)

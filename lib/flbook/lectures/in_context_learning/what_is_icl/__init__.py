@@ -24,7 +24,7 @@ from flbook.estimators.in_context import Averaging, GradientStep, LeastSquares, 
 from flbook.lectures.in_context_learning.what_is_icl import adaptation
 from flbook.lectures.in_context_learning.what_is_icl.shifted_prompts import SHIFTS, Shift, ShiftedPrompts
 from flbook.models.transformer import PromptTransformer
-from flbook.runs import Grid, axis, checkpoints, results, sweeps
+from flbook.runs import Grid, axis, checkpoints, labelled, results, sweeps
 from flbook.runs.sweep import training_file
 from flbook.shapes import Context
 from flbook.training.pretrain import Recipe, pretrain
@@ -39,7 +39,7 @@ READ_OUT_STEPS = 300  # of training for the frozen network, whose read-out alone
 
 @dataclass(frozen=True)
 class Setting(Grid):
-    """Everything the experiment depends on; tuples are the axes of the sweep."""
+    """Everything the experiment depends on. In the book: a network that one core trains in a quarter of a minute."""
 
     model: tuple[Model, ...] = axis(get_args(Model), "model")
     law: tuple[Shift, ...] = axis(SHIFTS, "law of the prompts")  # at the test; training always sees the first
@@ -65,11 +65,6 @@ class Setting(Grid):
     def tiny(cls) -> "Setting":
         """Every model and law, after twenty steps of one narrow layer."""
         return cls(seed=(0, 1), points=20, k=(1, 2, 6), width=8, layers=1, heads=2, steps=20, batch=8)
-
-    @classmethod
-    def book(cls) -> "Setting":
-        """A network that one core trains in a quarter of a minute."""
-        return cls()
 
     @classmethod
     def paper(cls) -> "Setting":
@@ -187,9 +182,8 @@ def mechanism(setting: Setting, networks: dict[str, nn.Module], device: str = "c
             cosine[place, :, column] = torch.cosine_similarity(weights, best, dim=-1).mean(-1).cpu().numpy()
             linear[place, :, column] = share.mean(-1).cpu().numpy()
     dims = ("model", "seed", "k")
-    return xr.Dataset({"cosine": (dims, cosine, {"long_name": "cosine to least squares", "units": "1"}),
-                       "linear": (dims, linear, {"long_name": "share of a straight line", "units": "1"})},
-                      setting.coordinates(*dims))
+    return labelled({"cosine": (dims, cosine, "cosine to least squares"),
+                     "linear": (dims, linear, "share of a straight line")}, setting.coordinates(*dims))
 
 
 def fine_tuned(setting: Setting, network: nn.Module, k: int, steps: int = 200, points: int = 10) -> xr.DataArray:

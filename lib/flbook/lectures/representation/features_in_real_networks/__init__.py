@@ -11,7 +11,6 @@ to distract. So the feature that has to be learned is known.
 
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 import xarray as xr
 from torch import Tensor
@@ -21,7 +20,7 @@ from flbook.domains import Count, Natural, Positive
 from flbook.lectures.representation.features_in_real_networks import features
 from flbook.lectures.representation.features_in_real_networks.coloured_digits import COLOURS, ColouredDigits
 from flbook.models import ConvNet, gelu
-from flbook.runs import Grid, axis, cached, sweeps
+from flbook.runs import Grid, axis, cached, labelled, sweeps
 from flbook.shapes import Quantity
 from flbook.training.fit import fit
 from flbook.training.losses import squared_classes
@@ -36,7 +35,7 @@ LAYERS = ("pixels", "filters", "hidden")
 
 @dataclass(frozen=True)
 class Setting(Grid):
-    """Everything the experiment depends on; tuples are the axes of the sweep."""
+    """Everything the experiment depends on. In the book: features that move beside features that stay."""
 
     alpha: tuple[Positive, ...] = axis([0.001, 100.0], "output scale α")  # small moves the features, large keeps them
     seed: tuple[Natural, ...] = axis(range(10), "seed")
@@ -52,11 +51,6 @@ class Setting(Grid):
     def tiny(cls) -> "Setting":
         """Ten steps of a few filters, far from lazy and lazy."""
         return cls(alpha=(0.01, 1000.0), seed=(0, 1), n=40, filters=4, hidden=8, steps=10, points=30)
-
-    @classmethod
-    def book(cls) -> "Setting":
-        """Features that move beside features that stay."""
-        return cls()
 
     @classmethod
     def paper(cls) -> "Setting":
@@ -202,10 +196,8 @@ def fixed_features(setting: Setting) -> xr.Dataset:
          for k in range(len(setting.seed))]
         for choice, h in models.values()
     ]
-    return xr.Dataset(
-        {"test_accuracy": (("model", "seed"), np.array(best), {"long_name": "test accuracy", "units": "fraction"})},
-        coords={"model": list(models), **setting.coordinates("seed")},
-    )
+    return labelled({"test_accuracy": (("model", "seed"), best, "test accuracy", "fraction")},
+                    {"model": list(models), **setting.coordinates("seed")})
 
 
 @cached
@@ -225,12 +217,11 @@ def laziness(setting: Setting, device: str = "cpu") -> xr.Dataset:
         now, before = (layers_of(one.net, p, one.x)[-1].double() for p in (params, one.begin))
         kernels = [torch.einsum("...nk,...mk->...nm", h, h).flatten(-2) for h in (now, before)]
         columns.append([moved, _apart(*kernels), _apart(outputs.double(), tangent.double())])
-    names = ("movement of the weights", "change of the hidden kernel", "distance to the linearised network")
-    table = {
-        name: (("alpha", "seed"), torch.stack(column).cpu().numpy(), {"long_name": long, "units": "1"})
-        for name, long, column in zip(("movement", "kernel", "tangent"), names, zip(*columns, strict=True), strict=True)
-    }
-    return xr.Dataset(table, setting.coordinates())
+    movement, kernel, tangent = zip(*columns, strict=True)
+    dims = ("alpha", "seed")
+    return labelled({"movement": (dims, movement, "movement of the weights"),
+                     "kernel": (dims, kernel, "change of the hidden kernel"),
+                     "tangent": (dims, tangent, "distance to the linearised network")}, setting.coordinates())
 
 
 def _ends(setting: Setting, one: Network, problem) -> tuple[dict[str, Tensor], Tensor]:

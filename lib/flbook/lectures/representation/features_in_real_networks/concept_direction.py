@@ -19,7 +19,7 @@ from flbook.domains import Count, Natural, Positive
 from flbook.lectures.representation.features_in_real_networks import features
 from flbook.lectures.representation.features_in_real_networks.coloured_digits import Coloured, ColouredDigits
 from flbook.models import ConvNet, gelu
-from flbook.runs import Grid, axis, sweeps
+from flbook.runs import Grid, axis, labelled, single_precision, sweeps
 from flbook.training.fit import fit
 from flbook.training.losses import SquaredClasses, squared_classes
 from flbook.training.network import ScaledTraining
@@ -32,7 +32,10 @@ STRENGTHS = (0.0, 0.5, 1.0, 1.5, 2.0)  # of steering, in differences of means
 
 @dataclass(frozen=True)
 class Setting(Grid):
-    """Everything the experiment depends on; tuples are the axes of the sweep."""
+    """Everything the experiment depends on; tuples are the axes of the sweep.
+
+    In the book: ten networks trained on two questions, and random features beside them.
+    """
 
     model: tuple[Literal["trained", "frozen", "wide frozen"], ...] = axis(["trained", "frozen", "wide frozen"],
                                                                           "features")
@@ -52,11 +55,6 @@ class Setting(Grid):
         return cls(seed=(0, 1), n=60, probed=80, filters=4, hidden=10, wide=12, steps=5)
 
     @classmethod
-    def book(cls) -> "Setting":
-        """Ten networks trained on two questions, and random features beside them."""
-        return cls()
-
-    @classmethod
     def paper(cls) -> "Setting":
         """More pictures, more seeds, longer training."""
         return cls(seed=tuple(range(12)), n=800, probed=1000, filters=24, wide=1024, steps=150)
@@ -72,6 +70,7 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
 
 
 run = sweeps(measure)
+stored = single_precision
 
 
 class TwoQuestions(SquaredClasses):
@@ -163,11 +162,6 @@ def kernel_probe(inside: Inside, edit) -> Tensor:
     return torch.tensor([SVC(C=10.0).fit(a, b).score(c, d) for a, b, c, d in zip(*parts, strict=True)])
 
 
-def stored(dataset: xr.Dataset) -> xr.Dataset:
-    """What the package keeps of a run: every number, as 32-bit floats."""
-    return dataset.assign({name: dataset[name].astype("float32") for name in dataset})
-
-
 def _row(inside: Inside, seeds: tuple[int, ...]) -> xr.Dataset:
     way = features.mean_difference(inside.h, inside.z)
     weights, offset = features.probe(inside.h, inside.z)
@@ -183,13 +177,13 @@ def _row(inside: Inside, seeds: tuple[int, ...]) -> xr.Dataset:
     edits = (lambda h: h, smallest, orthogonal, project(weights), project(chance))
     after = [erased(inside, edit) for edit in edits]
     variables = {
-        "along_means": (("seed",), features.probed((way, middle), inside.h_test, inside.z_test),
+        "along_means": ("seed", features.probed((way, middle), inside.h_test, inside.z_test),
                         "accuracy along the difference of means"),
-        "probe_accuracy": (("seed",), features.probed((weights, offset), inside.h_test, inside.z_test),
+        "probe_accuracy": ("seed", features.probed((weights, offset), inside.h_test, inside.z_test),
                            "accuracy of a linear probe"),
-        "cosine": (("seed",), torch.cosine_similarity(way, inside.read[0][..., 10], -1), "cosine with the read-out"),
-        "kernel_before": (("seed",), kernel_probe(inside, edits[0]), "accuracy of a kernel machine"),
-        "kernel_after": (("seed",), kernel_probe(inside, smallest), "accuracy of a kernel machine after erasing"),
+        "cosine": ("seed", torch.cosine_similarity(way, inside.read[0][..., 10], -1), "cosine with the read-out"),
+        "kernel_before": ("seed", kernel_probe(inside, edits[0]), "accuracy of a kernel machine"),
+        "kernel_after": ("seed", kernel_probe(inside, smallest), "accuracy of a kernel machine after erasing"),
         "flips": (("direction", "seed", "strength"), torch.stack(flips), "even cases called odd"),
         "names_red": (("direction", "seed", "strength"), torch.stack(names), "red digits named right"),
     }
@@ -197,6 +191,5 @@ def _row(inside: Inside, seeds: tuple[int, ...]) -> xr.Dataset:
             "moved": "share of variance moved"}
     for name, text in long.items():
         variables[f"left_{name}"] = (("edit", "seed"), torch.stack([one[name] for one in after]), text)
-    table = {k: (dims, v.numpy(), {"long_name": text, "units": "fraction"}) for k, (dims, v, text) in variables.items()}
-    direction = ("direction", ["concept", "random"], {"long_name": "direction of steering", "units": "1"})
-    return xr.Dataset(table, coords={"direction": direction})
+    return labelled({name: (*variable, "fraction") for name, variable in variables.items()},
+                    {"direction": ("direction", ["concept", "random"], "direction of steering")})

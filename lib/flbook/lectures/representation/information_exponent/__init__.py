@@ -22,7 +22,7 @@ from flbook import devices, hermite
 from flbook.domains import Count, Natural, Positive, Range
 from flbook.estimators import weighted_second_moment
 from flbook.rng import normal, numpy_generator
-from flbook.runs import Grid, axis, sweeps
+from flbook.runs import Grid, axis, labelled, sweeps
 
 VERSION = 1
 BIAS = -1.0  # the gradient's neuron has the activation ReLU(a - 1), which has a part of degree 1, 2 and 3
@@ -65,7 +65,7 @@ def best_matrix_gate(link: Callable) -> Callable:
 
 @dataclass(frozen=True)
 class Setting(Grid):
-    """Everything the experiment depends on; tuples are the axes of the sweep."""
+    """Everything the experiment depends on. In the book: the average, with five gates, on the third Hermite degree."""
 
     link: tuple[Count, ...] = axis([3], "degree k of the link")  # the label is h_k of the hidden coordinate
     gate: tuple[Gate, ...] = axis(["y", "y³", "sign y", "small y", "E[z|y]"], "gate T", "")
@@ -88,21 +88,20 @@ class Setting(Grid):
         return cls(alpha=(1.0, 4.0), d=(20,), seed=tuple(range(6)), gate=("y", "sign y"))
 
     @classmethod
-    def book(cls) -> "Setting":
-        """The average with five gates on the third Hermite polynomial."""
-        return cls()
-
-    @classmethod
     def labels(cls) -> "Setting":
         """The average of the labels themselves, on the first three polynomials."""
         return cls(link=(1, 2, 3), gate=("y",), seed=tuple(range(200)))
 
     @classmethod
     def one_step(cls, k: int) -> "Setting":
-        """The gradient of a neuron on the polynomial of degree k, over the samples that it should take."""
-        alpha = np.geomspace(2 ** (k - 1), max(16, 4 * 48 ** (k - 1)), 5 + 3 * k)
-        return cls(link=(k,), gate=("y",), d=(12, 24, 48), statistic="gradient", seed=tuple(range(200)),
-                   alpha=tuple(map(float, alpha.round(2))))
+        """The gradient of a neuron on the polynomial of degree k = 1, 2, 3, over the samples that it should take."""
+        d, low, high, points, seeds = {
+            1: ((32, 128, 512), 2, 16, 8, 200),
+            2: ((32, 128, 512), 8, 2.5 * 512, 12, 120),
+            3: ((12, 24, 48), 36, 4 * 48**2, 15, 200),
+        }[k]
+        return cls(link=(k,), gate=("y",), d=d, statistic="gradient", seed=tuple(range(seeds)),
+                   alpha=tuple(map(float, np.geomspace(low, high, points).round(2))))
 
     @classmethod
     def spectral(cls) -> "Setting":
@@ -123,12 +122,8 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     one, coords = STATISTICS[setting.statistic], setting.coordinates("link", "gate", "d", "seed", "alpha")
     cells = product(setting.link, setting.gate, setting.d, setting.seed)
     found = np.stack([one(k, name, d, setting.alpha, seed, **how) for k, name, d, seed in cells])
-    found = found.reshape([len(values) for _, values, _ in coords.values()])
-    return xr.Dataset(
-        {"alignment": (tuple(coords), found, {"long_name": "cosine with β", "units": "1"}),
-         "overlap": (tuple(coords), found**2, {"long_name": "squared cosine with β", "units": "1"})},
-        coords=coords,
-    )  # fmt: skip
+    return labelled({"alignment": (tuple(coords), found, "cosine with β"),
+                     "overlap": (tuple(coords), found**2, "squared cosine with β")}, coords)
 
 
 run = sweeps(measure)

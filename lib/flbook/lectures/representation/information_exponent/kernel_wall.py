@@ -20,7 +20,7 @@ from flbook import devices, hermite
 from flbook.domains import Count, Natural
 from flbook.estimators import averaging
 from flbook.rng import normal
-from flbook.runs import Grid, axis, sweeps
+from flbook.runs import Grid, axis, labelled, sweeps
 
 VERSION = 1
 MODELS = ("linear", "kernel", "sign y", "E[z|y]")
@@ -28,7 +28,10 @@ MODELS = ("linear", "kernel", "sign y", "E[z|y]")
 
 @dataclass(frozen=True)
 class Setting(Grid):
-    """Everything the experiment depends on; tuples are the axes of the sweep."""
+    """Everything the experiment depends on; tuples are the axes of the sweep.
+
+    In the book: up to fifty samples a dimension, while the kernel would need 187.
+    """
 
     n: tuple[Count, ...] = axis([100, 200, 400, 800, 1600], "samples n")
     seed: tuple[Natural, ...] = axis(range(10), "seed", "")
@@ -39,19 +42,12 @@ class Setting(Grid):
         """Fewer samples and more than the kernel has features."""
         return cls(n=(40, 300), seed=(0, 1, 2), d=8)
 
-    @classmethod
-    def book(cls) -> "Setting":
-        """Up to fifty samples a dimension, while the kernel would need 187."""
-        return cls()
-
 
 def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Risk in units of the label's variance; dimensions (n, seed, model)."""
     found = [[risks(n, setting.d, seed, device) for seed in setting.seed] for n in setting.n]
-    return xr.Dataset(
-        {"risk": (("n", "seed", "model"), found, {"long_name": "risk E(y - f)²", "units": "1"})},
-        coords={**setting.coordinates(), "model": ("model", list(MODELS), {"long_name": "model", "units": ""})},
-    )
+    return labelled({"risk": (("n", "seed", "model"), found, "risk E(y - f)²")},
+                    setting.coordinates() | {"model": ("model", list(MODELS), "model", "")})
 
 
 run = sweeps(measure)

@@ -25,7 +25,7 @@ from flbook.domains import Count, Natural, NonNegative, Positive, Range
 from flbook.estimators import kernel_ridge, ridge
 from flbook.models import activations, kernels
 from flbook.models.random_features import RandomFeatures
-from flbook.runs import Grid, axis, cached, sweeps
+from flbook.runs import Grid, axis, cached, labelled, sweeps
 from flbook.theory import one_step
 
 VERSION = 1
@@ -36,7 +36,10 @@ Function = Literal["tanh", "erf"]
 
 @dataclass(frozen=True)
 class Setting(Grid):
-    """Everything the experiment depends on; tuples are the axes of the sweep."""
+    """Everything the experiment depends on; tuples are the axes of the sweep.
+
+    In the book: step sizes from none to beyond the square root of the width, exact risk.
+    """
 
     psi_1: tuple[Positive, ...] = axis([8.0], "samples a dimension ψ₁ = n/d")
     eta: tuple[NonNegative, ...] = axis([0.0, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0], "step size η")
@@ -53,11 +56,6 @@ class Setting(Grid):
     def tiny(cls) -> "Setting":
         """Two sample sizes, no, a small and a large step."""
         return cls(psi_1=(2.0, 6.0), eta=(0.0, 2.0, 12.0), lam=(0.01, 0.1), seed=(0, 1, 2), d=32, points=512)
-
-    @classmethod
-    def book(cls) -> "Setting":
-        """Step sizes from none to beyond the square root of the width, exact risk."""
-        return cls()
 
     @classmethod
     def samples(cls) -> "Setting":
@@ -116,11 +114,8 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
             equivalents.append(one_step.gaussian_equivalent_risk(
                 setting.lam, model.n, setting.width, squares, overlaps, sigma, target, setting.noise))
     coords = setting.coordinates("psi_1", "eta", "seed", "lam")
-    shape = [len(values) for _, values, _ in coords.values()]
-    columns = {"risk": (torch.stack(risks).cpu().numpy(), "risk R"),
-               "equivalent": (np.stack(equivalents), "risk of the Gaussian equivalent")}
-    return xr.Dataset({name: (tuple(coords), values.reshape(shape), {"long_name": text, "units": "1"})
-                       for name, (values, text) in columns.items()}, coords=coords)
+    return labelled({"risk": (tuple(coords), risks, "risk R"),
+                     "equivalent": (tuple(coords), equivalents, "risk of the Gaussian equivalent")}, coords)
 
 
 run = sweeps(measure, chunk={"seed": 2})
@@ -166,15 +161,11 @@ def spectra(setting: Setting, device: str = "cpu") -> xr.Dataset:
     squares, overlaps = (torch.stack(part).cpu().numpy() for part in zip(*rows, strict=True))
     coords = setting.coordinates("psi_1", "eta", "seed")
     dims, shape = tuple(coords), [len(values) for _, values, _ in coords.values()]
-    about = {"singular_value": "singular values of W", "overlap": "overlap ⟨u₁, β*⟩²",
-             "rank_one_error": "distance of the gradient from rank one"}
-    values = {
-        "singular_value": ((*dims, "k"), np.sqrt(squares).reshape(*shape, -1)),
-        "overlap": (dims, overlaps[..., -1].reshape(shape)),
-        "rank_one_error": (("psi_1", "seed"), torch.stack(errors).cpu().numpy()),
-    }
-    return xr.Dataset({name: (*column, {"long_name": about[name], "units": "1"}) for name, column in values.items()},
-                      coords=coords)
+    return labelled({
+        "singular_value": ((*dims, "k"), np.sqrt(squares).reshape(*shape, -1), "singular values of W"),
+        "overlap": (dims, overlaps[..., -1], "overlap ⟨u₁, β*⟩²"),
+        "rank_one_error": (("psi_1", "seed"), errors, "distance of the gradient from rank one"),
+    }, coords)
 
 
 def length(matrix: Tensor) -> Tensor:
@@ -231,18 +222,15 @@ def rivals(setting: Setting, device: str = "cpu", names: tuple[str, ...] = tuple
             outputs = torch.cat([MODELS[name](one, first, net, fresh, test.x) for name in names])
             columns.append(scores(outputs, test, bins))
     shape = (len(setting.psi_1), len(setting.seed))
-    risk, share, profile = (torch.stack(part).unflatten(0, shape).cpu().numpy() for part in zip(*columns, strict=True))
+    risk, share, profile = (torch.stack(part).unflatten(0, shape) for part in zip(*columns, strict=True))
     dims = ("psi_1", "seed", "model")
     place = test.index[0].unflatten(-1, (bins, -1)).mean(-1).cpu().numpy()
-    return xr.Dataset(
-        {
-            "risk": ((*dims, "lam"), risk, {"long_name": "risk R", "units": "1"}),
-            "share": ((*dims, "degree"), share, {"long_name": "share learned", "units": "1"}),
-            "profile": ((*dims, "place"), profile, {"long_name": "mean prediction", "units": "1"}),
-        },
-        coords={**setting.coordinates("psi_1", "seed", "lam"), "model": list(names), "degree": [1, 3],
-                "place": ("place", place, {"long_name": "index ⟨x, β*⟩", "units": "1"})},
-    )
+    return labelled(
+        {"risk": ((*dims, "lam"), risk, "risk R"), "share": ((*dims, "degree"), share, "share learned"),
+         "profile": ((*dims, "place"), profile, "mean prediction")},
+        {**setting.coordinates("psi_1", "seed", "lam"), "model": list(names), "degree": [1, 3],
+         "place": ("place", place, "index ⟨x, β*⟩")},
+    )  # fmt: skip
 
 
 def scores(outputs: Tensor, test: SingleIndexSample, bins: int) -> tuple[Tensor, Tensor, Tensor]:

@@ -21,7 +21,7 @@ from flbook.data.teacher import Taught, Teacher
 from flbook.domains import Count, Natural, Positive
 from flbook.dynamics.tangent_kernel import kernel_descent, kernel_ridge, neuron_kernel, relative_change
 from flbook.models.two_layer import TwoLayer
-from flbook.runs import Grid, axis, cached, sweeps
+from flbook.runs import Grid, axis, cached, single_precision, sweeps
 from flbook.shapes import Quantity
 from flbook.training.fit import fit
 from flbook.training.losses import squared
@@ -36,7 +36,7 @@ RIDGES = torch.logspace(-5, 3, 33, dtype=torch.float64)
 
 @dataclass(frozen=True)
 class Setting(Grid):
-    """Everything the experiment depends on; tuples are the axes of the sweep."""
+    """Everything the experiment depends on. In the book: four widths, twelve seeds."""
 
     power: tuple[float, ...] = axis([0.5, 0.75, 1.0], "power κ of the output weights")  # these are N^-κ
     width: tuple[Count, ...] = axis([64, 128, 256, 512], "neurons N")
@@ -54,11 +54,6 @@ class Setting(Grid):
     def tiny(cls) -> "Setting":
         """Two scalings of two small networks."""
         return cls(power=(0.5, 1.0), width=(16, 64), seed=(0, 1, 2), n=20, d=5, lr=0.5, time=10.0, points=50)
-
-    @classmethod
-    def book(cls) -> "Setting":
-        """Four widths, twelve seeds."""
-        return cls()
 
     @classmethod
     def scales(cls, start: str = "paired") -> "Setting":
@@ -120,6 +115,7 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
 
 
 run = sweeps(measure, chunk={"width": 1, "seed": 3})
+stored = single_precision
 
 
 def alpha(setting: Setting, width: int) -> xr.DataArray:
@@ -196,6 +192,22 @@ def rivals(setting: Setting, network: Training, fresh: Taught) -> dict[str, tupl
     return {name: (f[..., : setting.n], f[..., setting.n :]) for name, f in outputs.items()}
 
 
+def line_then_curve(setting: Setting) -> Tensor:
+    """Test error of each seed of a polynomial in the least-squares line, of the degree (up to 9) that is best there.
+
+    The strongest of the rivals here: Gaussian samples show the direction of a monotone target to linear regression.
+    """
+    data, fresh = setting.teacher.draw(setting.seed), setting.teacher.draw_test(setting.points, setting.seed)
+    line = torch.linalg.lstsq(data.x, data.y[..., None]).solution[..., 0]
+    z, z_fresh = (torch.einsum("...nd,...d->...n", x, line) for x in (data.x, fresh.x))
+    size, found = z.square().mean(-1, keepdim=True).sqrt(), []
+    for degree in range(1, 10):
+        powers, fresh_powers = ((at / size)[..., None] ** torch.arange(degree + 1) for at in (z, z_fresh))
+        curve = torch.linalg.lstsq(powers, data.y[..., None]).solution
+        found.append(error((fresh_powers @ curve)[..., 0], fresh.y))
+    return torch.stack(found).amin(0)
+
+
 def best_ridge(kernel: Tensor, y: Tensor, y_fresh: Tensor) -> Tensor:
     """Outputs on all samples, at the ridge whose error on the fresh ones is least for each member."""
     n = y.shape[-1]
@@ -235,8 +247,3 @@ def paths(setting: Setting, times: tuple[float, ...], device: str = "cpu") -> xr
     sign = ("neuron", [1] * (network.model.width // 2) + [-1] * (network.model.width // 2))
     history = history.assign_coords(step=history.step * setting.lr, sign=sign).rename(step="time")
     return history.assign_coords(power=list(setting.power))
-
-
-def stored(dataset: xr.Dataset) -> xr.Dataset:
-    """Of a paper run, every variable in single precision."""
-    return dataset.astype("float32")

@@ -30,7 +30,7 @@ from flbook.lectures.representation.loss_path_kernel.path_kernel import (
 )
 from flbook.lectures.representation.loss_path_kernel.redrawn_labels import RedrawnLabels
 from flbook.models.two_layer import TwoLayer
-from flbook.runs import Grid, axis, cached, sweeps
+from flbook.runs import Grid, axis, cached, labelled, sweeps
 from flbook.training.losses import logistic
 from flbook.training.network import Training
 
@@ -47,7 +47,7 @@ LABELS = {
 
 @dataclass(frozen=True)
 class Setting(Grid):
-    """Everything the experiment depends on; tuples are the axes of the sweep."""
+    """Everything the experiment depends on. In the book: sixty images."""
 
     power: tuple[float, ...] = axis([0.5, 1.0], "power κ of the output weights")  # N^-κ, lazy and mean field
     portion: tuple[Probability, ...] = axis([0.0, 0.2, 0.4, 0.6, 0.8, 1.0], "portion of redrawn labels")  # test too
@@ -63,11 +63,6 @@ class Setting(Grid):
     def tiny(cls) -> "Setting":
         """A short path of eight neurons."""
         return cls(portion=(0.0, 0.5, 1.0), n=(12, 20), seed=(0, 1, 2), width=8, time=4.0, steps=40)
-
-    @classmethod
-    def book(cls) -> "Setting":
-        """Sixty images."""
-        return cls()
 
     @classmethod
     def paper(cls) -> "Setting":
@@ -181,9 +176,9 @@ def resampled(setting: Setting, device: str = "cpu") -> xr.Dataset:
         "resampled": resampled_bound(end.kernel, fall, losses),
         "lpk": ball_bound(fall[..., 0], end.kernel[..., 0, :, :]),
     }
-    texts = {"resampled": "bound by retraining", "lpk": LABELS["lpk"]}
-    return xr.Dataset({name: (("power", "portion"), value.cpu().numpy(), {"long_name": texts[name], "units": "nats"})
-                       for name, value in found.items()}, coords=setting.coordinates("power", "portion"))
+    texts, dims = {"resampled": "bound by retraining", "lpk": LABELS["lpk"]}, ("power", "portion")
+    return labelled({name: (dims, value, texts[name], "nats") for name, value in found.items()},
+                    setting.coordinates(*dims))
 
 
 @cached
@@ -211,12 +206,11 @@ def explain(setting: Setting, device: str = "cpu") -> xr.Dataset:
     }
     for name, some in (("image", fresh), ("sample", train)):
         table |= {
-            f"x_{name}": ((name, "pixel"), some.x[0], "image, centred and scaled", "1"),
-            f"y_{name}": ((name,), some.y[0, 0], "label observed", "1"),
-            f"clean_{name}": ((name,), some.clean[0], "true label", "1"),
+            f"x_{name}": ((name, "pixel"), some.x[0], "image, centred and scaled"),
+            f"y_{name}": (name, some.y[0, 0], "label observed"),
+            f"clean_{name}": (name, some.clean[0], "true label"),
         }
-    return xr.Dataset({name: (dims, values.cpu().numpy(), {"long_name": text, "units": units})
-                       for name, (dims, values, text, units) in table.items()}, coords={"time": one.time_axis})
+    return labelled(table, {"time": one.time_axis})
 
 
 def stored(dataset: xr.Dataset) -> xr.Dataset:

@@ -17,7 +17,7 @@ import xarray as xr
 from flbook import hermite
 from flbook.domains import Count, Natural, NonNegative, Positive, Range
 from flbook.lectures.representation.online_sgd.sphere import Neuron, follow, hermite_neuron, looking_ahead, solve
-from flbook.runs import Grid, axis, sweeps
+from flbook.runs import Grid, axis, labelled, single_precision, sweeps
 
 VERSION = 1
 LEVEL = 0.5  # an overlap of this size counts as found
@@ -25,7 +25,7 @@ LEVEL = 0.5  # an overlap of this size counts as found
 
 @dataclass(frozen=True)
 class Setting(Grid):
-    """Everything the experiment depends on; tuples are the axes of the sweep."""
+    """Everything the experiment depends on. In the book: the search on the second Hermite polynomial."""
 
     link: tuple[Count, ...] = axis([2], "degree k of the link")  # the label is h_k of the hidden coordinate
     d: tuple[Annotated[int, Range(3)], ...] = axis([50, 200, 800, 3200], "dimension d")
@@ -42,11 +42,6 @@ class Setting(Grid):
         return cls(link=(1, 2), d=(10, 20), seed=(0, 1, 2, 3), time=(0.0, 1.0, 10.0))
 
     @classmethod
-    def book(cls) -> "Setting":
-        """The search on the second Hermite polynomial."""
-        return cls()
-
-    @classmethod
     def gap(cls) -> "Setting":
         """From a macroscopic overlap, where the equation should hold."""
         return cls(d=(100, 200, 400, 800, 1600), start=0.3, lr=0.2, seed=tuple(range(48)),
@@ -54,9 +49,9 @@ class Setting(Grid):
 
     @classmethod
     def degree(cls, k: int) -> "Setting":
-        """The search at three dimensions, for one degree."""
+        """The search at three or four dimensions, for one degree."""
         if k == 1:
-            return cls(link=(1,), d=(50, 100, 200, 400), time=tuple(round(0.05 * j, 2) for j in range(81)))
+            return cls(link=(1,), d=(200, 800, 3200, 12800), time=tuple(round(0.05 * j, 2) for j in range(41)))
         if k == 2:
             return cls(link=(2,), d=(50, 100, 200, 400))
         return cls(link=(k,), d=(32, 64, 128), time=tuple(round(0.04 * j, 2) for j in range(76)))
@@ -88,16 +83,13 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
                                    role=f"samples for degree {k}")
             overlaps.append(path[:, np.argsort(order)])
             escapes.append(reached)
-    return xr.Dataset(
-        {"overlap": (("link", "d", "seed", "time"), np.reshape(overlaps, setting.shape),
-                     {"long_name": "overlap m with β", "units": "1"}),
-         "escape": (("link", "d", "seed"), np.reshape(escapes, setting.shape[:-1]),
-                    {"long_name": "samples until |m| = 1/2", "units": "1"})},
-        coords=setting.coordinates(),
-    )  # fmt: skip
+    dims = ("link", "d", "seed", "time")
+    return labelled({"overlap": (dims, overlaps, "overlap m with β"),
+                     "escape": (dims[:-1], escapes, "samples until |m| = 1/2")}, setting.coordinates())
 
 
 run = sweeps(measure, chunk={"link": 1, "d": 1})
+stored = single_precision
 
 
 def power(setting: Setting, k: int) -> int:
@@ -129,8 +121,3 @@ def equation(setting: Setting) -> xr.DataArray:
     shape = [len(values) for _, values, _ in coords.values()]
     about = {"long_name": "overlap m of the equation", "units": "1"}
     return xr.DataArray(np.reshape(found, shape), coords, tuple(coords), name="equation", attrs=about)
-
-
-def stored(dataset: xr.Dataset) -> xr.Dataset:
-    """What the stored result keeps, in float32."""
-    return dataset.astype("float32")

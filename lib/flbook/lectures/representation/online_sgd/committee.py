@@ -14,7 +14,7 @@ import xarray as xr
 from flbook.domains import Natural, NonNegative, Positive, Range
 from flbook.lectures.representation.online_sgd.order_parameters import Committee, State, integrate, symmetric
 from flbook.rng import numpy_generator
-from flbook.runs import Grid, axis, cached, sweeps
+from flbook.runs import Grid, axis, cached, labelled, sweeps
 
 VERSION = 1
 _BLOCK = 1024
@@ -22,7 +22,7 @@ _BLOCK = 1024
 
 @dataclass(frozen=True)
 class Setting(Grid):
-    """Everything the experiment depends on; tuples are the axes of the sweep."""
+    """Everything the experiment depends on. In the book: up to the plateau, where the equations have to hold."""
 
     d: tuple[Annotated[int, Range(5)], ...] = axis([50, 100, 200, 400], "dimension d")
     seed: tuple[Natural, ...] = axis(range(16), "seed")
@@ -34,11 +34,6 @@ class Setting(Grid):
     def tiny(cls) -> "Setting":
         """Three runs at two small dimensions."""
         return cls(d=(20, 40), seed=(0, 1, 2), alpha=(0.0, 1.0, 4.0))
-
-    @classmethod
-    def book(cls) -> "Setting":
-        """Up to the plateau, where the equations have to hold."""
-        return cls()
 
     @classmethod
     def long(cls) -> "Setting":
@@ -126,9 +121,6 @@ def simulate(setting: Setting, d: int) -> State:
 
 
 def _dataset(state: State, axes: tuple[str, ...], setting: Setting) -> xr.Dataset:
-    return xr.Dataset(
-        {"Q": ((*axes, "i", "k"), state["Q"], {"long_name": "overlaps of students Q", "units": "1"}),
-         "R": ((*axes, "i", "k"), state["R"], {"long_name": "overlaps with teachers R", "units": "1"}),
-         "risk": (axes, committee(setting).risk(state), {"long_name": "risk", "units": "1"})},
-        coords=setting.coordinates(*axes),
-    )  # fmt: skip
+    return labelled({"Q": ((*axes, "i", "k"), state["Q"], "overlaps of students Q"),
+                     "R": ((*axes, "i", "k"), state["R"], "overlaps with teachers R"),
+                     "risk": (axes, committee(setting).risk(state), "risk")}, setting.coordinates(*axes))

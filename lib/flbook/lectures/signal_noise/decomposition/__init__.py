@@ -7,7 +7,7 @@ filter grows :math:`(1 - 2p)\, n\,\mathrm{SNR}^2 / 2` times as fast as the noise
 sees. Later, without flipped labels, the ratio stays; with them it falls.
 
 The sweep trains from drawn Gram matrices, so a dimension of 10^7 costs what 10^3 costs; how long both take, here and in
-d dimensions, is stored with the paper-scale result.
+d dimensions, is stored with the larger result.
 """
 
 import math
@@ -23,6 +23,7 @@ from torch import Tensor
 from flbook import devices, measures
 from flbook.data.signal_noise import Sample, SignalNoise
 from flbook.domains import Count, FlipProbability, Natural, NonNegative, Positive
+from flbook.dynamics import weights
 from flbook.dynamics.gram import GramTraining
 from flbook.dynamics.wishart import check_room, draw_training
 from flbook.models.cnn import TwoLayerCNN
@@ -38,7 +39,10 @@ VERSION = 1
 
 @dataclass(frozen=True)
 class Setting(Grid):
-    """Everything the experiment depends on; tuples are the axes of the sweep."""
+    """Everything the experiment depends on; tuples are the axes of the sweep.
+
+    In the book: two dimensions, a factor of 1000 apart, with and without flipped labels.
+    """
 
     model: tuple[Literal["network", "linear", "lazy"], ...] = axis(["network"], "model")
     d: tuple[Count, ...] = axis([1_000, 1_000_000], "patch dimension d")
@@ -56,11 +60,6 @@ class Setting(Grid):
         """Every model, two dimensions far apart, in a blink."""
         return cls(model=("network", "linear", "lazy"), d=(300, 10**7), flip_prob=(0.0, 0.2), n_snr2=(0.5, 4.0),
                    seed=(0, 1, 2), n=10, m=8, steps=12)
-
-    @classmethod
-    def book(cls) -> "Setting":
-        """Two dimensions, a factor of 1000 apart, with and without flipped labels."""
-        return cls()
 
     @classmethod
     def rivals(cls) -> "Setting":
@@ -146,23 +145,19 @@ def stored(dataset: xr.Dataset) -> xr.Dataset:
     return kept.assign_attrs(timed() if dataset.attrs.get("scale") == "paper" else {})
 
 
-def decompose(move: Float[Tensor, "*E d"], sample: Sample) -> tuple[Float[Tensor, "*E"], Float[Tensor, "*E n"]]:
-    r"""Coefficients c of a move, by least squares: what of it lies along :math:`\mu`, and along each :math:`\xi_i`.
+def decompose(
+    move: Float[Tensor, "*E 2 m d"], sample: Sample
+) -> tuple[Float[Tensor, "*E 2 m"], Float[Tensor, "*E 2 m n"]]:
+    r"""Coefficients c of a move: what of it lies along :math:`\mu`, and along each :math:`\xi_i`.
 
     Nothing of training is used. They are unique, since :math:`\mu, \xi_1, \dots, \xi_n` are independent when d > n.
     """
-    directions = torch.cat([sample.mu[None], sample.xi]).T
-    c = torch.linalg.lstsq(directions, move.reshape(-1, move.shape[-1]).T).solution.T
-    c = c.reshape(*move.shape[:-1], -1)
-    return c[..., 0], c[..., 1:]
+    return weights.decompose(move, sample.mu, sample.xi)[:2]
 
 
 def outside(move: Float[Tensor, "*E 2 m d"], sample: Sample) -> Float[Tensor, "*E 2 m"]:
-    r"""Share of each filter's squared move that no :math:`\mu` and no :math:`\xi_i` explains; ensembles allowed."""
-    mu = sample.mu.expand(*sample.xi.shape[:-2], 1, -1)
-    basis = torch.linalg.qr(torch.cat([mu, sample.xi], -2).mT).Q
-    inside = torch.einsum("...jrd,...dk->...jrk", move, basis)
-    return 1 - inside.square().sum(-1) / move.square().sum(-1)
+    r"""Share of each filter's squared move that no :math:`\mu` and no :math:`\xi_i` explains."""
+    return weights.decompose(move, sample.mu, sample.xi)[2].square().sum(-1) / move.square().sum(-1)
 
 
 def train_drawn(d: int, setting: Setting) -> None:

@@ -25,7 +25,7 @@ from flbook.domains import Count, Natural, NonNegative, Positive, Range
 from flbook.models.activations import identity, relu
 from flbook.models.cnn import TwoLayerCNN
 from flbook.rivals import RIVALS, FrozenCNN, Rival
-from flbook.runs import Grid, axis, sweeps
+from flbook.runs import Grid, axis, labelled, sweeps
 from flbook.training.fit import fit
 from flbook.training.network import Training
 from flbook.training.optimizers import GradientDescent
@@ -45,7 +45,10 @@ Digit = Annotated[int, Range(0, 9)]
 
 @dataclass(frozen=True)
 class Setting(Grid):
-    """Everything the experiment depends on; tuples are the axes of the sweep."""
+    """Everything the experiment depends on; tuples are the axes of the sweep.
+
+    In the book: one n and one d, from memorised to learned, with every rival.
+    """
 
     model: tuple[Literal[Rival, "averaging"], ...] = axis(["network", *RIVALS, "averaging"], "model", "")
     n: tuple[Annotated[int, Range(2)], ...] = axis([40], "samples n")
@@ -68,11 +71,6 @@ class Setting(Grid):
         return cls(n=(6,), d=(64, 256), snr=(0.1, 2.0), seed=(0, 1, 2), points=40, steps=10)
 
     @classmethod
-    def book(cls) -> "Setting":
-        """One n and one d, from memorised to learned, with every rival."""
-        return cls()
-
-    @classmethod
     def paper(cls) -> "Setting":
         """Sample sizes and picture sizes over a factor of four and sixteen, twenty seeds."""
         return cls(
@@ -88,20 +86,16 @@ class Setting(Grid):
 
 def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Train and judge every cell; dimensions (n, d, model, seed, snr)."""
-    cells: dict[str, list[np.ndarray]] = {name: [] for name in NAMES}
+    cells: dict[str, list[Tensor]] = {name: [] for name in NAMES}
     for n in setting.n:
         for d in setting.d:
             drawn = ensemble(setting, n, d, device)
             for model in setting.model:
                 for name, value in judge(*train(model, setting, drawn), drawn).items():
-                    cells[name].append(value.detach().cpu().numpy())
+                    cells[name].append(value)
     dims = ("n", "d", "model", "seed", "snr")
-    shape = [len(getattr(setting, name)) for name in dims]
-    return xr.Dataset(
-        {name: (dims, np.stack(cells[name]).reshape(shape), {"long_name": text, "units": "fraction"})
-         for name, text in NAMES.items()},
-        coords=setting.coordinates(),
-    )
+    return labelled({name: (dims, cells[name], text, "fraction") for name, text in NAMES.items()},
+                    setting.coordinates())
 
 
 run = sweeps(measure, chunk={"seed": 7})

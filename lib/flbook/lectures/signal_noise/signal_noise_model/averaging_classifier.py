@@ -22,14 +22,14 @@ from flbook import devices, theory
 from flbook.data.signal_noise import SignalNoise
 from flbook.domains import Count, FlipProbability, Natural, Positive, Range
 from flbook.estimators import averaging
-from flbook.runs import Grid, axis, sweeps
+from flbook.runs import Grid, axis, labelled, sweeps
 
 VERSION = 1
 
 
 @dataclass(frozen=True)
 class Setting(Grid):
-    """Everything the experiment depends on; tuples are the axes of the sweep."""
+    """Everything the experiment depends on. In the book: seconds of one core."""
 
     flip_prob: tuple[FlipProbability, ...] = axis([0.0, 0.1, 0.2], "flipped p")  # exactly pn labels flipped
     r: tuple[Positive, ...] = axis([0.1, 0.3, 1.0, 3.0, 10.0, 30.0], "r = n|μ|⁴ / σ⁴d")
@@ -43,33 +43,19 @@ class Setting(Grid):
         """Twenty training sets a seed."""
         return cls(flip_prob=(0.0, 0.2), r=(0.5, 5.0), seed=(0, 3), n=10, d=60, sets=20)
 
-    @classmethod
-    def book(cls) -> "Setting":
-        """Seconds of one core."""
-        return cls()
-
 
 def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Simulated errors, dimensions (flip_prob, r, seed), and what three formulas say, dimensions (flip_prob, r)."""
-    errors = torch.stack([simulated(setting, p, device) for p in setting.flip_prob]).cpu().numpy()
+    errors = [simulated(setting, p, device) for p in setting.flip_prob]
     formulas = {"closed_form": theory.averaging_error, "exact": exact_error, "quadrature": quadrature_error}
     cells = [[(setting.n, strength(setting, r), setting.d, p) for r in setting.r] for p in setting.flip_prob]
-    tables = {
-        name: (("flip_prob", "r"), [[formula(*cell) for cell in row] for row in cells], about(f"test error, {name}"))
-        for name, formula in formulas.items()
-    }
-    return xr.Dataset(
-        {"test_error": (("flip_prob", "r", "seed"), errors, about("test error")), **tables},
-        coords=setting.coordinates(),
-    )
+    said = {name: (("flip_prob", "r"), [[formula(*cell) for cell in row] for row in cells], f"test error, {name}",
+                   "fraction") for name, formula in formulas.items()}
+    return labelled({"test_error": (("flip_prob", "r", "seed"), errors, "test error", "fraction")} | said,
+                    setting.coordinates())
 
 
 run = sweeps(measure)
-
-
-def about(name: str) -> dict[str, str]:
-    """Attributes of an error."""
-    return {"long_name": name, "units": "fraction"}
 
 
 def strength(setting: Setting, r: float) -> float:

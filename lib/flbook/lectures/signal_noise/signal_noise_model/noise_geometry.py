@@ -16,7 +16,7 @@ import xarray as xr
 from flbook import devices
 from flbook.data.signal_noise import SignalNoise
 from flbook.domains import Natural, Range
-from flbook.runs import Grid, axis, sweeps
+from flbook.runs import Grid, axis, labelled, sweeps
 
 VERSION = 1
 
@@ -29,7 +29,7 @@ NAMES = {
 
 @dataclass(frozen=True)
 class Setting(Grid):
-    """Everything the experiment depends on; tuples are the axes of the sweep."""
+    """Everything the experiment depends on. In the book: a second of one core."""
 
     d: tuple[Annotated[int, Range(2)], ...] = axis([4, 16, 64, 256, 1024], "dimension d")  # of a noise vector
     seed: tuple[Natural, ...] = axis(range(16), "seed")
@@ -40,21 +40,13 @@ class Setting(Grid):
         """Forty vectors a seed."""
         return cls(d=(3, 50), seed=(0, 1, 2), n=40)
 
-    @classmethod
-    def book(cls) -> "Setting":
-        """A second of one core."""
-        return cls()
-
 
 def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Spreads and root mean square cosines; dimensions (d, seed)."""
     rows = [torch.stack(spreads(setting, d, device)) for d in setting.d]
-    values = torch.stack(rows, 1).cpu().numpy()
-    return xr.Dataset(
-        {name: (("d", "seed"), part, {"long_name": text, "units": "1"})
-         for (name, text), part in zip(NAMES.items(), values, strict=True)},
-        coords=setting.coordinates(),
-    )
+    return labelled({name: (("d", "seed"), part, text)
+                     for (name, text), part in zip(NAMES.items(), torch.stack(rows, 1), strict=True)},
+                    setting.coordinates())
 
 
 run = sweeps(measure)

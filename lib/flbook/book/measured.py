@@ -1,0 +1,76 @@
+"""Measurements as numbers: what a check may be called with, refused in one sentence before anything is compared."""
+
+import math
+
+import numpy as np
+
+SEEDS = 10  # fewer do not give a standard error worth the name
+
+
+def array(x):
+    """Numbers in any container as float64; a tensor is asked by its methods, so that torch need not be imported."""
+    return np.asarray(x.detach().cpu().numpy() if hasattr(x, "detach") else x, dtype=np.float64)
+
+
+def measurement(where, measured, seeds, interval):
+    """The value, its seeds (or None) and its interval (or None), from any of the forms a measurement may have."""
+    if hasattr(measured, "per_seed"):  # a fit brings its own spread
+        seeds = measured.per_seed if seeds is None else seeds
+        interval = measured.interval if interval is None else interval
+        measured = measured.value
+    try:
+        values = array(measured)
+    except (TypeError, ValueError):
+        raise ValueError(f"{where}: what was measured is {measured!r}; it must be numbers, or a fit.") from None
+    if values.size > 1 and seeds is None:
+        seeds, values = values, values.mean(keepdims=True)
+    if values.size != 1:
+        raise ValueError(f"{where}: what was measured has shape {values.shape}; with seeds= it must be one number.")
+    return float(values.reshape(())), _seeds(where, seeds), _interval(where, interval)
+
+
+def finite(where, argument, x):
+    """One finite number."""
+    try:
+        x = array(x)
+    except (TypeError, ValueError):
+        raise ValueError(f"{where}: {argument} is {x!r}; it must be one number.") from None
+    if x.size != 1 or not math.isfinite(x.reshape(())):
+        shown = f"has shape {x.shape}" if x.size != 1 else f"is {float(x.reshape(()))}"
+        raise ValueError(f"{where}: {argument} {shown}; it must be one finite number.")
+    return float(x.reshape(()))
+
+
+def origin(where, result):
+    """Scale, device, command and fresh seed of a Dataset; a page computes at the book's scale on the CPU."""
+    attrs = dict(scale="book", device="cpu") if result is None else getattr(result, "attrs", {})
+    if "scale" not in attrs or "device" not in attrs:
+        raise ValueError(f"{where}: result must be a Dataset with scale and device, as a sweep returns it.")
+    return {key: str(attrs.get(key, "")) for key in ("scale", "device", "command", "fresh_seed")}
+
+
+def relative_error(where, argument, computed, expected):
+    """The largest error relative to the largest entry, so that an entry near zero needs no exception."""
+    computed = array(computed)
+    if computed.shape != expected.shape:
+        raise ValueError(
+            f"{where}: {argument} has shape {computed.shape} and expected has shape {expected.shape}; "
+            "the two must be equal."
+        )
+    return float(np.abs(computed - expected).max() / np.abs(expected).max())
+
+
+def _seeds(where, values):
+    values = None if values is None else array(values)
+    if values is not None and (values.ndim != 1 or values.size < SEEDS):
+        raise ValueError(
+            f"{where}: seeds has shape {values.shape}; it must hold one number per seed, at least {SEEDS}."
+        )
+    return values
+
+
+def _interval(where, ends):
+    ends = None if ends is None else array(ends)
+    if ends is not None and (ends.shape != (2,) or ends[0] > ends[1]):
+        raise ValueError(f"{where}: interval is {ends.tolist()}; it must be (lo, hi) with lo <= hi.")
+    return None if ends is None or not np.isfinite(ends).all() else ends

@@ -1,0 +1,85 @@
+"""Live figures: they compute in the reader's browser, in plain JavaScript, with the formulas and names of the library.
+
+`core.js` holds what they share, each other file is one figure. An output carries both, and a still picture for places
+that run no script; so a figure lives on the page, in Jupyter and on Colab, without a kernel and without a request.
+"""
+
+import base64
+import hashlib
+import json
+from difflib import get_close_matches
+from html import escape
+from importlib import resources
+
+import matplotlib.pyplot as plt
+
+from flbook.plots.picture import png
+
+# What a page may set of each figure, with what it starts from otherwise.
+FIGURES = {
+    "benign": dict(n=20, d=2000, mu=3.0, p=0.1, m=10, seed=0, model="network", steps=600),
+}
+
+# The same figure on every run has the same id. Without scripts the picture stays where it is.
+_HTML = """\
+<div id="{id}"><img class="dark-light" src="data:image/png;base64,{still}" alt="{alt}" \
+style="max-width:100%;height:auto"></div>
+<script>{core}</script>
+<script>{figure}</script>
+<script>for (const box of document.querySelectorAll('[id="{id}"]')) flbookLive["{name}"].mount(box, {given})</script>"""
+
+
+def script(name):
+    """The JavaScript of a figure, or of the ``"core"``."""
+    return (resources.files(__package__) / f"{name}.js").read_text(encoding="utf-8")
+
+
+def live(name, still, *, alt, **given):
+    """Show a live figure; a still picture stands in its place where no script runs.
+
+    Parameters
+    ----------
+    name
+        ``"benign"``: a two-layer network on labels of which some are wrong, trained in coefficients at any dimension.
+    still
+        A Matplotlib figure that shows the same.
+    alt
+        What the still picture shows, in words.
+    given
+        Where the controls start, by name, as in ``d=2000``; see `FIGURES`.
+
+    Raises
+    ------
+    ValueError
+        If there is no such figure or control, or no words for the picture.
+    """
+    from IPython.display import display
+
+    if name not in FIGURES:
+        raise ValueError(f"live: there is no figure {name!r}; there are {', '.join(FIGURES)}.")
+    for key in given:
+        if key not in FIGURES[name]:
+            near = get_close_matches(key, FIGURES[name], 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(FIGURES[name])}."
+            raise ValueError(f"live: the figure {name!r} has no setting {key!r}; {hint}")
+    if not isinstance(alt, str) or not alt.strip():
+        raise ValueError("live: alt is empty; it must say in words what the still picture shows.")
+    picture = base64.b64encode(png(still)).decode()
+    shown = {"text/html": _html(name, picture, alt, given), "image/png": picture, "text/plain": alt}
+    plt.close(still)  # or pyplot would show it once more under the cell
+    display(shown, raw=True, metadata={"image/png": {"alt": alt}, "flbook": {"alt": alt, "live": name}})
+
+
+def _html(name, picture, alt, given):
+    """The output; all of it derives from the arguments, so it is the same at every run."""
+    options = json.dumps(given).replace("<", "\\u003c")  # a text must not be able to end the script
+    identity = hashlib.sha256("".join([name, alt, options, picture]).encode()).hexdigest()[:12]
+    return _HTML.format(
+        id=f"live-{identity}",
+        name=name,
+        still=picture,
+        alt=escape(alt),
+        core=script("core"),
+        figure=script(name),
+        given=options,
+    )
