@@ -9,7 +9,7 @@ from docutils import nodes
 from myst_nb.sphinx_ import HideCodeCellNode
 from sphinx.application import Sphinx
 
-from flbook.book.kinds import untitled
+from flbook.book.kinds import CHECKS, untitled
 
 
 def drop_thebe(app: Sphinx, page: str, template: str, context: dict, doctree) -> None:
@@ -50,10 +50,21 @@ def close_fold(translator, _: HideCodeCellNode) -> None:
     translator.body.append("</details>\n")
 
 
+def close_checks(app: Sphinx, doctree) -> None:
+    """Fold the section "Checks" to one line under its heading; a link into it opens it."""
+    for section in list(doctree.findall(nodes.section)):
+        if section[0].astext() == CHECKS:
+            said = "What else is checked: identities, the method, further numbers"
+            begin, end = f'<details class="checks"><summary>{said}</summary>', "</details>"
+            section.insert(1, nodes.raw("", begin, format="html"))
+            section.append(nodes.raw("", end, format="html"))
+
+
 def setup(app: Sphinx) -> dict:
     """Register with Sphinx, after the themes have said what they want."""
     app.connect("config-inited", one_search_field)
     app.connect("html-page-context", drop_thebe, priority=900)
     app.connect("doctree-read", drop_titles)
+    app.connect("doctree-read", close_checks)
     app.add_node(HideCodeCellNode, override=True, html=(open_fold, close_fold))
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

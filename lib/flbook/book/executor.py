@@ -23,7 +23,7 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionComplete, CellExecutionError, CellTimeoutError, DeadKernelError
 
-from flbook.book import kinds, lectures, ledger, row, statements, tidy
+from flbook.book import facts, kinds, lectures, ledger, row, statements, tidy
 from flbook.book.cost import cost
 
 CELL_SECONDS = 600
@@ -208,6 +208,7 @@ def run(path):
     for cell in nb.cells:
         if cell.cell_type == "markdown":
             cell.source = cost(cell.source, probe["seconds"], probe["peak"])
+    facts.write(nb, path, lectures.papers(path.parents[1]))
     text = nbformat.writes(nb).rstrip("\n") + "\n"
     changed = text != path.read_text(encoding="utf-8")
     if changed:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 WORDS = {"figure": "Code of this figure", "check": "How this is checked", "set-up": "Set-up"}
 SOLUTION = "Code of this solution"
+CHECKS = "Checks"  # the section that is closed: what validates the method, identities, further numbers
 TITLE = "# @title "  # what Colab shows in place of a folded cell; the page leaves the line out
 
 _CHECKS = {"claims.check", "claims.identity"}
@@ -70,9 +71,18 @@ def mark(cell: dict, solution: bool = False) -> None:
 
 
 def mark_all(cells: list[dict]) -> None:
-    """Mark every code cell of a notebook, in place; what lies between two fences of a solution belongs to it."""
+    """Mark every code cell of a notebook, in place; what lies between two fences of a solution belongs to it.
+
+    The heading of the section "Checks" is marked as collapsed for JupyterLab; the page closes the section by itself.
+    """
     for cell, solution in _code(cells):
         mark(cell, solution)
+    for cell in cells:
+        if cell["cell_type"] == "markdown":
+            closed = re.match(rf"## {CHECKS}\s*$", cell["source"].split("\n")[0])
+            cell["metadata"].pop("jp-MarkdownHeadingCollapsed", None)
+            if closed:
+                cell["metadata"]["jp-MarkdownHeadingCollapsed"] = True
 
 
 def untitled(source: str) -> str:
@@ -83,6 +93,12 @@ def untitled(source: str) -> str:
 def visible(cells: list[dict]) -> list[str]:
     """Sources of the code that a reader of the page sees without opening anything."""
     return [cell["source"] for cell, solution in _code(cells) if not solution and kind(cell["source"]) == "teach"]
+
+
+def solved(text: str) -> str:
+    """The prose of a page without its solutions, which are folded."""
+    text = re.sub(r"^:{3,}\{solution-start\}.*?\{solution-end\}\n:{3,}", "", text, flags=re.S | re.M)
+    return re.sub(r"^(:{3,})\{solution\}.*?^\1\s*$", "", text, flags=re.S | re.M)
 
 
 def lines(source: str) -> int:

@@ -37,6 +37,25 @@ def bibliography(book):
     return set(re.findall(r"@\w+\s*\{\s*([^,\s]+)\s*,", file.read_text(encoding="utf-8"))) if file.is_file() else set()
 
 
+def papers(book):
+    """How each entry of the bibliography is called, by key: ``"Kou, Chen, Chen and Gu 2023"``."""
+    file = book / "references.bib"
+    entries = re.findall(r"@\w+\s*\{\s*([^,\s]+)\s*,(.*?)\n\}", file.read_text(encoding="utf-8"), flags=re.DOTALL)
+    return {key: _called(entry) for key, entry in entries} if entries else {}
+
+
+def _called(entry):
+    """Family names and year of an entry; of more than four authors the first."""
+    authors, year = (
+        re.search(rf"\b{name}\s*=\s*\{{(.*?)\}},?\n", entry + "\n", flags=re.DOTALL) for name in ("author", "year")
+    )
+    people = re.split(r"\s+and\s+", authors[1].strip())
+    families = [person.partition(",")[0] if "," in person else person.rpartition(" ")[2] for person in people]
+    families = [re.sub(r"[{}]", "", family).strip() for family in families]
+    named = f"{families[0]} et al." if len(families) > 4 else " and ".join(", ".join(families).rsplit(", ", 1))
+    return f"{named} {year[1]}"
+
+
 def chosen(folder, names):
     """The lectures of these names, all of them if there are none; a name may leave out its chapter."""
     lectures = listed(folder)

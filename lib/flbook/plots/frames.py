@@ -10,28 +10,46 @@ import io
 import json
 from html import escape
 
+from flbook.plots.picture import holds_map, under
+
 FRAME_LIMIT = 25_000  # bytes of PNG a frame
 TOTAL_LIMIT = 400_000  # bytes of PNG a lecture, so certainly a figure
 SHOWN = 96  # pixels an inch on the page, so that 9 pt in the figure are 9 pt on the page
 QUALITY = ((144, 64), (144, 32), (96, 64), (96, 32))  # pixels an inch and colours as saved: the first that fits
 
-_BOX = (
-    "max-width:{width}px;margin:.75em 0;padding:.5em;background:#fff;color:#1a1a1a;color-scheme:light;"
-    "border:1px solid #d0d4d9;border-radius:.4em;box-sizing:border-box"
+# The box follows the theme of the book, of JupyterLab or of the system. Frames are drawn on white: on a dark ground
+# their lightness is turned round and their hues stay, except where colours are a scale, which keeps its light ground.
+_DARK = (
+    ":is(html[data-theme=dark],html[theme=dark],body[data-jp-theme-light=false]) .flf{rules}",
+    "@media (prefers-color-scheme:dark)"
+    "{{html:not([data-theme]):not([theme]) body:not([data-jp-theme-light]) .flf{rules}}}",
 )
-_CONTROLS = "display:flex;flex-wrap:wrap;align-items:center;gap:.2em .8em;padding:.3em .2em 0;font:1em/1.5 sans-serif"
-_SLIDER = "flex:1 1 12em;min-width:0;height:2em;margin:0;accent-color:#0072B2"
+_STYLE = (
+    ".flf{max-width:46rem;margin:.75em 0;padding:.5em;background:#fff;color:#1a1a1a;color-scheme:light;"
+    "border:1px solid #d0d4d9;border-radius:.4em;box-sizing:border-box}"
+    ".flf img{display:block;width:100%;height:auto;margin:0;background:#fff}"
+    ".flf div{display:flex;flex-wrap:wrap;align-items:center;gap:.2em .8em;padding:.3em .2em 0;font:1em/1.5 sans-serif}"
+    ".flf strong{display:inline-block;min-width:4em}"
+    ".flf input{flex:1 1 12em;min-width:0;height:2em;margin:0;accent-color:#0072B2}"
+) + "".join(
+    rule.format(rules=rules)
+    for rules in (
+        "{background:#1b1e23;color:#e8e8e8;color-scheme:dark;border-color:#444a52}",
+        " img:not(.map){filter:invert(1) hue-rotate(180deg);mix-blend-mode:screen}",
+    )
+    for rule in _DARK
+)
 
 # Every id is made from the frames' digest, so that an unchanged figure gives an unchanged notebook. The middle frame is
 # in the markup already: it is what a page shows whose scripts were removed.
 _HTML = """\
-<div id="{id}" role="group" aria-label="{label}" style="{box}">
-<img class="dark-light" src="data:image/png;base64,{image}" alt="{alt}" width="{width}" height="{height}" \
-style="display:block;width:100%;height:auto;margin:0;background:#fff">
-<div style="{controls}">
-<span style="color:#1a1a1a">{label}: <strong style="display:inline-block;min-width:4em">{text}</strong></span>
+<style>{style}</style>
+<div id="{id}" class="flf" role="group" aria-label="{label}">
+<img class="dark-light{map}" src="data:image/png;base64,{image}" alt="{alt}" width="{width}" height="{height}">
+<div>
+<span>{label}: <strong>{text}</strong></span>
 <input type="range" min="0" max="{last}" step="1" value="{middle}" autocomplete="off" aria-label="{label}" \
-aria-valuetext="{text}" style="{slider}">
+aria-valuetext="{text}">
 </div>
 </div>
 <script>
@@ -50,7 +68,7 @@ for (const figure of document.querySelectorAll('[id="{id}"]')) {{
 </script>"""
 
 
-def frames(draw, values, *, label, alt):
+def frames(draw, values, *, label, alt, caption="", name=""):
     """Show one figure per value, with a slider that moves between them.
 
     Parameters
@@ -64,6 +82,8 @@ def frames(draw, values, *, label, alt):
         What the slider changes, as in ``"noise level"``.
     alt
         Function of one value that returns the alt text of its frame.
+    caption, name
+        Under the figure, and by which the page refers to it; see `flbook.plots.show`.
 
     Raises
     ------
@@ -92,12 +112,14 @@ def frames(draw, values, *, label, alt):
         )
     size = [round(inches * SHOWN) for inches in figures[0].get_size_inches()]
     middle = len(values) // 2
+    maps = any(holds_map(ax) for ax in figures[0].axes)
     png = base64.b64encode(pngs[middle]).decode()
     display(
-        {"text/html": _html(pngs, size, values, label, alts), "image/png": png, "text/plain": alts[middle]},
+        {"text/html": _html(pngs, size, values, label, alts, maps), "image/png": png, "text/plain": alts[middle]},
         raw=True,
         metadata={"image/png": {"alt": alts[middle]}, "flbook": {"alt": alts[middle], "frames": len(values)}},
     )
+    under(caption, name)
 
 
 def _closed(figure):
@@ -119,7 +141,7 @@ def _png(figure, dpi, colours):
     return saved.getvalue()
 
 
-def _html(pngs, size, values, label, alts):
+def _html(pngs, size, values, label, alts, map=False):
     """The figure with its slider; all of it derives from the arguments, so it is the same at every run."""
     texts = [value if isinstance(value, str) else f"{value:.4g}" for value in values]
     middle = len(pngs) // 2
@@ -133,9 +155,8 @@ def _html(pngs, size, values, label, alts):
     data = json.dumps(rows).replace("<", "\\u003c")
     return _HTML.format(
         id=identity,
-        box=_BOX.format(width=size[0] + 18),
-        controls=_CONTROLS,
-        slider=_SLIDER,
+        style=_STYLE,
+        map=" map" if map else "",
         image=images[middle],
         alt=escape(alts[middle]),
         label=escape(label),

@@ -49,6 +49,7 @@ def panels(count: int = 1, **kwargs) -> tuple[Figure, list[plt.Axes]]:
         raise ValueError(f"count must be 1 or 2 panels (more are not one message), not {count}")
     width, height = SIZE
     fig, axes = plt.subplots(count, 1, figsize=(width, (1, 1.7)[count - 1] * height), squeeze=False, **kwargs)
+    fig.flbook_panels = count  # the page shows two beside each other where it has room
     return fig, list(axes[:, 0])
 
 

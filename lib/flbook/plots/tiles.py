@@ -50,8 +50,9 @@ def filter_sheet(groups: Mapping[str, np.ndarray], columns: int = 8) -> Figure:
 
     sheets = {name: mosaic(sizes(np.asarray(filters, dtype=float)), columns) for name, filters in groups.items()}
     heights = [sheet.shape[0] / sheet.shape[1] * SIZE[0] for sheet in sheets.values()]
-    fig, axes = plt.subplots(len(sheets), 1, squeeze=False, height_ratios=heights,
-                             figsize=(SIZE[0], sum(heights) + 0.36 * len(sheets)))
+    fig, axes = plt.subplots(
+        len(sheets), 1, squeeze=False, height_ratios=heights, figsize=(SIZE[0], sum(heights) + 0.36 * len(sheets))
+    )
     for ax, (name, sheet) in zip(axes[:, 0], sheets.items(), strict=True):
         ax.imshow(sheet, interpolation="nearest")
         ax.set_title(name)

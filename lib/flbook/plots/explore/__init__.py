@@ -13,7 +13,7 @@ from importlib import resources
 
 import matplotlib.pyplot as plt
 
-from flbook.plots.picture import png
+from flbook.plots.picture import png, under
 
 # What a page may set of each figure, with what it starts from otherwise.
 FIGURES = {
@@ -34,7 +34,7 @@ def script(name):
     return (resources.files(__package__) / f"{name}.js").read_text(encoding="utf-8")
 
 
-def live(name, still, *, alt, **given):
+def live(name, still, *, alt, caption="", label="", **given):
     """Show a live figure; a still picture stands in its place where no script runs.
 
     Parameters
@@ -45,6 +45,8 @@ def live(name, still, *, alt, **given):
         A Matplotlib figure that shows the same.
     alt
         What the still picture shows, in words.
+    caption, label
+        Under the figure, and by which the page refers to it; see `flbook.plots.show`.
     given
         Where the controls start, by name, as in ``d=2000``; see `FIGURES`.
 
@@ -68,6 +70,7 @@ def live(name, still, *, alt, **given):
     shown = {"text/html": _html(name, picture, alt, given), "image/png": picture, "text/plain": alt}
     plt.close(still)  # or pyplot would show it once more under the cell
     display(shown, raw=True, metadata={"image/png": {"alt": alt}, "flbook": {"alt": alt, "live": name}})
+    under(caption, label)
 
 
 def _html(name, picture, alt, given):

@@ -1,0 +1,66 @@
+"""The line under a lecture's title: topic, paper, level, how long it takes, and what to read before.
+
+It is written from the notebook's metadata whenever the lecture is executed, so it stands on the page, on GitHub and in
+every notebook alike.
+"""
+
+import json
+import math
+import re
+
+from flbook.book.kinds import solved
+
+WORDS_PER_MINUTE = 160  # of prose with formulas, slower than a novel
+_LINE = re.compile(r"^\*[^\n]* · Level [123] of 3 · [^\n]*\*\n?", flags=re.MULTILINE)
+_FOLDED = re.compile(r"^(:{3,})\{admonition\}[^\n]*\n:class:[^\n]*dropdown.*?^\1\s*$", flags=re.DOTALL | re.MULTILINE)
+
+
+def write(nb, path, papers):
+    """Write the line into the first cell of a notebook, in place; nothing if it has no ``lecture`` in its metadata.
+
+    Parameters
+    ----------
+    nb
+        The notebook.
+    path
+        Where it lies, as ``book/chapter/lecture.ipynb``; what it needs is looked up beside it.
+    papers
+        How each paper of the bibliography is called, by key.
+    """
+    given = nb.metadata.get("lecture")
+    if not given:
+        return
+    keys = [given["paper"]] if isinstance(given["paper"], str) else given["paper"]
+    parts = [given["topic"], *(papers[key] for key in keys), f"Level {given['level']} of 3", f"{minutes(nb)} minutes"]
+    if given["needs"]:
+        parts.append("Read first: " + ", ".join(_link(path, need) for need in given["needs"]))
+    line = f"*{' · '.join(parts)}*\n"
+    title, _, rest = nb.cells[0].source.partition("\n")
+    rest = _LINE.sub("", rest, count=1).lstrip("\n")
+    nb.cells[0].source = f"{title}\n\n{line}" + (f"\n{rest}" if rest else "")
+
+
+def minutes(nb):
+    """How long the prose of a page takes, without its solutions; a multiple of five."""
+    return 5 * math.ceil(words(nb.cells) / WORDS_PER_MINUTE / 5)
+
+
+def words(cells):
+    """Words of prose that a reader sees without opening anything; a formula counts as one word."""
+    text = "\n".join(cell["source"] for cell in cells if cell["cell_type"] == "markdown")
+    text = solved(_LINE.sub("", text))
+    text = re.sub(
+        r"^(:{3,})\{(?:admonition|note|tip)\}[^\n]*\n:class:[^\n]*dropdown.*?^\1\s*$", "", text, flags=re.S | re.M
+    )
+    text = re.sub(r"\$\$.*?\$\$|\$[^$\n]+\$", " formula ", text, flags=re.S)
+    text = re.sub(r"^:{3,}.*$|^:\w+:.*$|\{[\w:]+\}(?=`)|\]\([^)]*\)", " ", text, flags=re.M)
+    return len(re.findall(r"[^\W_][\w'’-]*", text))
+
+
+def _link(path, need):
+    """The lecture of this name, as a link with its topic."""
+    other = path.parents[1] / f"{need}.ipynb"
+    topic = json.loads(other.read_text(encoding="utf-8"))["metadata"]["lecture"]["topic"]
+    chapter, _, name = need.rpartition("/")
+    where = f"{name}.ipynb" if chapter == path.parent.name else f"../{need}.ipynb"
+    return f"[{topic}]({where})"
