@@ -9,16 +9,15 @@ from matplotlib.figure import Figure
 
 from flbook.plots.look import (
     CHANCE,
-    MARKERS,
     NOISE,
     SIGNAL,
     THEORY,
     averaged,
     canvas,
-    colours,
     direct_labels,
     label,
     log_ticks,
+    looks,
     panels,
     styled,
 )
@@ -76,12 +75,12 @@ def learning_curves(
     """
     ax = canvas(ax)
     labels = dict(names) if isinstance(names, Mapping) else {name: _name(ds[name]) for name in names}
-    paint = colours(list(labels))
+    paint = looks(list(labels))
     _scales(ax, log)
     ends = []
-    for k, (name, text) in enumerate(labels.items()):
-        curve = _drawn(ax, ds[name], x, over, band, paint[name], MARKERS[k % len(MARKERS)], log)
-        ends.append((float(curve[-1]), text, paint[name]))
+    for name, text in labels.items():
+        curve = _drawn(ax, ds[name], x, over, band, *paint[name], log)
+        ends.append((float(curve[-1]), text, paint[name][0]))
     for text, height in (levels or {}).items():
         ax.axhline(height, color=CHANCE, linestyle=":", linewidth=1.3)
         ends.append((height, text, CHANCE))

@@ -9,19 +9,17 @@ from matplotlib.figure import Figure
 
 from flbook.fits import Fit
 from flbook.plots.look import (
-    MARKERS,
-    OTHERS,
     THEORY,
     averaged,
     canvas,
     direct_labels,
     label,
     log_ticks,
+    looks,
     styled,
 )
 
 BAND = (0.1, 0.9)
-COLOURS = (OTHERS[1], OTHERS[2], OTHERS[0], OTHERS[3])
 
 
 @styled
@@ -56,15 +54,15 @@ def exponents(
     """
     ax = canvas(ax)
     ax.set(xscale="log", yscale="log", title=title)
-    ends = []
-    for k, (name, (da, fit)) in enumerate(laws.items()):
-        mean, colour = averaged(da, over, x), COLOURS[k % len(COLOURS)]
+    ends, look = [], looks(list(laws))
+    for name, (da, fit) in laws.items():
+        mean, (colour, marker) = averaged(da, over, x), look[name]
         grid, heights = mean[x].to_numpy().astype(float), mean.to_numpy()
         if name in (theory or {}):
             ax.plot(grid, heights[-1] * (grid / grid[-1]) ** theory[name], color=THEORY, linestyle="--", linewidth=1.3)
         if over in da.dims:
             ax.vlines(grid, *(da.quantile(q, over) for q in BAND), color=colour, linewidth=1.4, alpha=0.6)
-        ax.plot(grid, heights, MARKERS[k % len(MARKERS)], color=colour, markersize=7, markeredgecolor="white", zorder=3)
+        ax.plot(grid, heights, marker, color=colour, markersize=7, markeredgecolor="white", zorder=3)
         ends.append((float(heights[-1]), f"{name}: {_written(fit)}", colour))
     first = next(iter(laws.values()))[0]
     ax.set(xlabel=label(first[x]), ylabel=ylabel or label(first))

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 
+import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import xarray as xr
@@ -17,8 +18,30 @@ TEST = "#009E73"
 TRAIN = "#777777"
 THEORY = "#000000"
 CHANCE = "#000000"
-OTHERS = ("#CC79A7", "#8C6D00", "#56B4E9", "#332288")
+OTHERS = ("#A3447A", "#8C6D00", "#2878A8", "#5A4FB0")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<")
+
+# One colour and one marker for each model, in the whole book. A label gets those of the longest name that it holds.
+MODELS = {
+    "network": ("#332288", "o"),
+    "linear": ("#8A6A00", "s"),
+    "lazy": ("#AA3377", "^"),
+    "tangent kernel": ("#AA3377", "<"),
+    "frozen": ("#5F6B76", "D"),
+    "random features": ("#5F6B76", "d"),
+    "kernel": ("#8B4513", "X"),
+    "quadratic kernel": ("#B0413E", "X"),
+    "mean field": ("#3F6F21", "P"),
+    "attention": ("#00707A", "v"),
+    "linear attention": ("#00707A", "v"),
+    "transformer": ("#9A1B1E", "p"),
+    "mamba": ("#556B00", ">"),
+    "ridge": ("#3D5FA3", "h"),
+    "least squares": ("#7A4B9A", "H"),
+    "one gradient step": ("#B35900", "*"),
+    "averaging": ("#6B5B00", "8"),
+    "bayes": ("#000000", "_"),
+}
 
 _LINE = 30  # characters a line of an axis label
 _FILE = Path(__file__).with_name("flbook.mplstyle")
@@ -114,14 +137,64 @@ def log_ticks(ax: plt.Axes) -> None:
         axis.set_minor_formatter(NullFormatter())
 
 
-def colours(names: list[str]) -> dict[str, str]:
-    """A colour for every name: that of its meaning (gamma..., rho..., test..., train...), else one not yet taken."""
+def model(name: str) -> str | None:
+    """The model that a label is about: the longest name of `MODELS` that it holds as words, or None.
+
+    Examples
+    --------
+    >>> model("network_small"), model("tangent kernel without bias"), model("risk")
+    ('network', 'tangent kernel', None)
+    """
+    words = f" {re.sub(r'[^a-z0-9]+', ' ', name.lower())} "
+    return max((known for known in MODELS if f" {known} " in words), key=len, default=None)
+
+
+def looks(names: list[str]) -> dict[str, tuple[str, str]]:
+    """A colour and a marker for every name: of its quantity (gamma..., rho..., test..., train...) or of its model.
+
+    Several of one model share its colour and differ in the marker; what is neither gets a colour not yet taken.
+    """
     known = {name: next((c for word, c in _MEANING.items() if name.startswith(word)), None) for name in names}
-    free = iter([*OTHERS, *(c for c in (SIGNAL, NOISE, TEST, TRAIN) if c not in known.values())] * 4)
-    taken: dict[str, str] = {}
-    for name, colour in known.items():
-        taken[name] = colour if colour and colour not in taken.values() else next(free)
-    return taken
+    models = {name: MODELS[found] for name in names if not known[name] and (found := model(name))}
+    taken = {colour for colour, _ in models.values()} | set(known.values())
+    free = iter(
+        [*(c for c in OTHERS if c not in taken), *(c for c in (SIGNAL, NOISE, TEST, TRAIN) if c not in taken)] * 4
+    )
+    found: dict[str, tuple[str, str]] = {}
+    for k, name in enumerate(names):
+        colour, marker = models.get(name, (known[name], MARKERS[k % len(MARKERS)]))
+        if name not in models and (not colour or colour in {c for c, _ in found.values()}):
+            colour = next(free)
+        while (colour, marker) in found.values():
+            marker = MARKERS[(MARKERS.index(marker) + 1) % len(MARKERS)] if marker in MARKERS else MARKERS[0]
+        found[name] = (colour, marker)
+    return found
+
+
+def colours(names: list[str]) -> dict[str, str]:
+    """A colour for every name; see `looks`."""
+    return {name: colour for name, (colour, _) in looks(names).items()}
+
+
+def ink(colour: str) -> str:
+    """The colour for text: darker where it needs to be, until its contrast with white is 4.5.
+
+    Examples
+    --------
+    >>> ink("#0072B2"), ink("#D55E00")
+    ('#0072b2', '#c15500')
+    """
+    rgb = np.array(mpl.colors.to_rgb(colour))
+    while contrast(rgb) < 4.5:
+        rgb = rgb * 0.98
+    return mpl.colors.to_hex(rgb)
+
+
+def contrast(colour) -> float:
+    """The contrast of a colour with white, as the Web Content Accessibility Guidelines define it."""
+    rgb = np.array(mpl.colors.to_rgb(colour))
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    return float(1.05 / (linear @ np.array([0.2126, 0.7152, 0.0722]) + 0.05))
 
 
 def averaged(da: xr.DataArray, over: str, *dims: str) -> xr.DataArray:
@@ -149,5 +222,5 @@ def direct_labels(ax: plt.Axes, ends: list[tuple[float, str, str]], gap: float =
         ceiling = heights[k + 1] - gap if k + 1 < len(heights) else 1.0
         heights[k] = min(heights[k], ceiling) if excess else heights[k]
     for height, (_, text, colour) in zip(heights, spots, strict=True):
-        look = {"color": colour, "fontweight": "bold", "va": "center", "ha": "left"}
+        look = {"color": ink(colour), "fontweight": "bold", "va": "center", "ha": "left"}
         ax.text(1.02, height, typeset(text), transform=ax.transAxes, **look)

@@ -7,7 +7,7 @@ import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
-from flbook.plots.look import MARKERS, THEORY, canvas, colours, label, log_ticks, styled, typeset
+from flbook.plots.look import THEORY, canvas, label, log_ticks, looks, styled, typeset
 
 DASHES = ("--", "-.", ":", (0, (4, 1, 1, 1, 1, 1)))
 
@@ -61,11 +61,12 @@ def series(
     ('risk', None)
     """
     ax = canvas(ax)
-    paint = {**colours(list(measured)), **(paint or {})}
-    for k, (name, da) in enumerate(measured.items()):
+    look, paint = looks(list(measured)), paint or {}
+    for name, da in measured.items():
+        colour, marker = paint.get(name, look[name][0]), look[name][1]
         low, middle, high = (da.quantile(q, over) if over in da.dims else da for q in (0.1, 0.5, 0.9))
-        ax.vlines(da[x], low, high, color=paint[name], linewidth=1.4, alpha=0.6)
-        ax.plot(da[x], middle, MARKERS[k], color=paint[name], markeredgecolor="white", markersize=7, zorder=3,
+        ax.vlines(da[x], low, high, color=colour, linewidth=1.4, alpha=0.6)
+        ax.plot(da[x], middle, marker, color=colour, markeredgecolor="white", markersize=7, zorder=3,
                 linestyle="-" if joined else "none", linewidth=1.1, label=typeset(name))  # fmt: skip
     for k, (name, (place, height)) in enumerate((lines or {}).items()):
         ax.plot(place, height, color=THEORY, linestyle=DASHES[k % 4], linewidth=1.5, label=typeset(name))
