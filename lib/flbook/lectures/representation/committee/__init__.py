@@ -12,7 +12,8 @@ import numpy as np
 import xarray as xr
 
 from flbook.domains import Natural, NonNegative, Positive, Range
-from flbook.lectures.representation.online_sgd.order_parameters import Committee, State, integrate, symmetric
+from flbook.dynamics.equations import State, integrate
+from flbook.lectures.representation.committee.order_parameters import Committee, symmetric
 from flbook.rng import numpy_generator
 from flbook.runs import Grid, axis, cached, labelled, sweeps
 

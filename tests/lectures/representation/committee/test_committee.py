@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.special import erf
 
-from flbook.lectures.representation.online_sgd import committee as experiment
-from flbook.lectures.representation.online_sgd.committee import Setting
+from flbook.lectures.representation import committee as experiment
+from flbook.lectures.representation.committee import Setting
 from flbook.theory import overlap as single_index
 
 
