@@ -121,11 +121,6 @@ def simulate(setting: Setting, d: int) -> State:
 
 
 def _dataset(state: State, axes: tuple[str, ...], setting: Setting) -> xr.Dataset:
-    return labelled(
-        {
-            "Q": ((*axes, "i", "k"), state["Q"], "overlaps of students Q"),
-            "R": ((*axes, "i", "k"), state["R"], "overlaps with teachers R"),
-            "risk": (axes, committee(setting).risk(state), "risk"),
-        },
-        setting.coordinates(*axes),
-    )
+    return labelled({"Q": ((*axes, "i", "k"), state["Q"], "overlaps of students Q"),
+                     "R": ((*axes, "i", "k"), state["R"], "overlaps with teachers R"),
+                     "risk": (axes, committee(setting).risk(state), "risk")}, setting.coordinates(*axes))

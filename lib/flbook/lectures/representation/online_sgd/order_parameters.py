@@ -70,7 +70,7 @@ def four_point(C: Float[ndarray, "*E F F"], K: int) -> Float[ndarray, "*E K K F 
     c_ik, c_il = a[..., :, None, :, None], a[..., :, None, None, :]
     c_jk, c_jl = a[..., None, :, :, None], a[..., None, :, None, :]
     L4 = s_i * s_j - c_ij**2
-    L0 = L4 * C[..., None, None, :, :] - c_jk * c_jl * s_i - c_ik * c_il * s_j + c_ij * (c_ik * c_jl + c_il * c_jk)
+    L0 = (L4 * C[..., None, None, :, :] - c_jk * c_jl * s_i - c_ik * c_il * s_j + c_ij * (c_ik * c_jl + c_il * c_jk))
     L1 = L4 * s[..., None, None, :, None] - c_jk**2 * s_i - c_ik**2 * s_j + 2 * c_ij * c_ik * c_jk
     L2 = L4 * s[..., None, None, None, :] - c_jl**2 * s_i - c_il**2 * s_j + 2 * c_ij * c_il * c_jl
     return 4 / np.pi**2 / np.sqrt(L4) * np.arcsin(L0 / np.sqrt(L1 * L2))
@@ -140,7 +140,6 @@ def integrate(rate: Callable[[State], State], state: State, times: Float[ndarray
 
     Steps are `dt` or a little shorter, so that every time is met.
     """
-
     def euler(now: State, rate: State, h: float) -> State:
         return {name: now[name] + h * rate[name] for name in now}
 
