@@ -54,11 +54,13 @@ def close_fold(translator, _: HideCodeCellNode) -> None:
 
 
 def show_figures(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Give the figures of a notebook that is about to be read their captions, and the variants that the page has."""
+    """Give the figures of a page that is about to be read their captions and variants, and live ones their place."""
     if Path(app.env.doc2path(docname)).suffix == ".ipynb":
         notebook = json.loads(source[0])
         figures.on_page(notebook, Path(app.outdir, "_images"), "../" * docname.count("/"))
         source[0] = json.dumps(notebook)
+    else:
+        source[0] = figures.with_live(source[0], Path(app.srcdir, "book"))
 
 
 def close_checks(app: Sphinx, doctree) -> None:

@@ -1,5 +1,6 @@
 """What the page makes of a notebook's figure: one figure with caption and number, and the variant that fits."""
 
+import json
 from base64 import b64encode
 
 import pytest
@@ -59,3 +60,14 @@ def test_a_named_figure_says_where_a_prediction_goes(read):
     axes = {"box": [0.1, 0.1, 0.9, 0.9], "y": {"from": 0, "to": 1, "log": False}}
     (output,) = read(picture(axes=axes))["outputs"]
     assert "data-axes='{&quot;box&quot;: [0.1" in output["data"]["text/html"]
+
+
+def test_a_page_borrows_a_live_figure_from_its_lecture(tmp_path):
+    live = {"data": {"text/html": ["<p>`one`</p>\n", "<p>two</p>"]}, "metadata": {"flbook": {"live": "benign"}}}
+    (tmp_path / "chapter").mkdir()
+    cells = [{"cell_type": "markdown"}, {"cell_type": "code", "outputs": [picture(), live]}]
+    (tmp_path / "chapter/lecture.ipynb").write_text(json.dumps({"cells": cells}))
+    text = figures.with_live("# Title\n\n<!-- live: benign -->\n\nText\n", tmp_path)
+    assert text == "# Title\n\n~~~~~~~~~~~~{raw} html\n<p>`one`</p>\n<p>two</p>\n~~~~~~~~~~~~\n\nText\n"
+    with pytest.raises(ValueError, match="the live figure 'malign', which no lecture shows"):
+        figures.with_live("<!-- live: malign -->", tmp_path)

@@ -6,6 +6,7 @@ flbook.plots.picture). Before MyST-NB reads the notebook, the two outputs become
 
 import hashlib
 import json
+import re
 from base64 import b64decode
 from html import escape
 
@@ -29,6 +30,39 @@ def on_page(notebook, images, up):
             _captioned(cell)
             for output in cell["outputs"]:
                 _responsive(output, images, up)
+
+
+def with_live(text, book):
+    """A Markdown page with the live figures that it asks for by ``<!-- live: name -->``, taken from their lectures.
+
+    Parameters
+    ----------
+    text
+        The page's source.
+    book
+        The folder of the pages, in whose notebooks the figures are.
+
+    Raises
+    ------
+    ValueError
+        If no lecture shows a figure of that name.
+    """
+
+    def shown(match):
+        fence = "~" * 12  # JavaScript has backticks of its own
+        return f"{fence}{{raw}} html\n{_live(match[1], book)}\n{fence}"
+
+    return re.sub(r"^<!-- live: (\w+) -->$", shown, text, flags=re.MULTILINE)
+
+
+def _live(name, book):
+    """The HTML of the live figure of this name."""
+    for path in sorted(book.glob("*/*.ipynb")):
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+            for output in cell.get("outputs", []):
+                if _flbook(output).get("live") == name:
+                    return "".join(output["data"]["text/html"])
+    raise ValueError(f"a page asks for the live figure {name!r}, which no lecture shows.")
 
 
 def _captioned(cell):
