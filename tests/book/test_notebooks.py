@@ -132,12 +132,17 @@ def test_links_resolve(page):
         assert path.exists() or target.endswith("ledger.md"), target
 
 
-def test_glue_resolves(lecture, glue):
-    for reference in re.findall(r"\{glue:\w+\}`([^`]+)`", lecture.text):
+def test_glue_resolves(page, glue):
+    for reference in re.findall(r"\{glue:\w+\}`([^`]+)`", page.text if page.source.exists() else ""):
         where, _, name = reference.rpartition("::")
-        page = (lecture.source.parent / where).resolve() if where else lecture.source
-        known = next((names for key, names in glue.items() if page.as_posix().endswith(f"/{key}.ipynb")), set())
+        source = (page.source.parent / where).resolve() if where else page.source
+        known = next((names for key, names in glue.items() if source.as_posix().endswith(f"/{key}.ipynb")), set())
         assert re.sub(r":[.\d]*[a-z]?$", "", name) in known, reference
+        assert not where or re.search(r":[.\d]*[a-z]$", name), f"{reference} of another page needs a format, as in :s"
+
+
+def test_the_chapter_s_opening_page_links_it(lecture):
+    assert f"{{doc}}`{lecture.source.stem}`" in (lecture.source.parent / "index.md").read_text()
 
 
 def test_cost_is_within_budget(lecture, lectures):
