@@ -45,6 +45,12 @@ class Page:
         return "\n\n".join(cell["source"] for cell in self.cells if cell["cell_type"] == "markdown")
 
     @property
+    def symbols(self) -> str:
+        """The folded table of a lecture's own symbols, or nothing."""
+        titled = "{admonition} Symbols of this page"
+        return next((cell["source"] for cell in self.cells if titled in cell["source"].partition("\n")[0]), "")
+
+    @property
     def code(self) -> list[dict]:
         return [cell for cell in self.cells if cell["cell_type"] == "code" and cell["source"].strip()]
 
