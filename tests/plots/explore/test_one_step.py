@@ -254,11 +254,12 @@ def test_it_says_what_is_seen(opened):
     assert "below the linear floor 0.0401" in said(tab)
 
     def move(name, key, expected):
+        assert expected not in said(tab)
         tab.focus(f"[name={name}]")
         tab.keyboard.press(key)
         tab.wait_for_function(f"document.querySelector('.fll-say').textContent.includes('{expected}')")
 
-    move("eta", "Home", "in the bulk")
+    move("eta", "Home", "the edge of the bulk")
     assert "above the linear floor" in said(tab) and "(theory 0.00)" in said(tab)
     move("eta", "End", "beyond the bulk’s edge")
     tab.select_option("[name=link]", "even")

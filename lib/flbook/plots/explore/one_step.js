@@ -294,9 +294,9 @@ function mount(box, given = {}) {
 
   function say(v, result) {
     const {eta, size, target, singular, risk, equivalent} = result, limit = predicted(eta, result), critical = spikeThreshold(size.psi_1, size.psi_2, SIGMA, target, NOISE), floor = target.mu_2 ** 2;
-    const value = `The largest singular value is ${short(singular[size.d - 1])} (theory ${short(limit.singularValue)})`;
+    const value = `The largest singular value is ${short(singular[size.d - 1])} (theory ${short(limit.singularValue)}${eta > critical ? "" : ", the edge of the bulk"})`;
     const more = singular.slice(0, -1).filter(s => s > 1.1 * (1 + Math.sqrt(size.psi_2))).length, left = more ? ` The rest of the gradient carries ${more} more beyond the bulk’s edge.` : "";
-    v.say(`η = ${short(eta)} is ${two(eta / critical)} times the threshold ${short(critical)}. ${value}${eta > critical ? "" : ", in the bulk"}, the overlap ${result.overlap.toFixed(2)} (theory ${limit.overlap.toFixed(2)}).${left} ` +
+    v.say(`η = ${short(eta)} is ${two(eta / critical)} times the threshold ${short(critical)}. ${value}, the overlap ${result.overlap.toFixed(2)} (theory ${limit.overlap.toFixed(2)}).${left} ` +
       `After ridge regression the risk is ${short(risk)}, ${risk < floor ? "below" : "above"} the linear floor ${short(floor)}; the Gaussian equivalent, a linear model, has ${short(equivalent)}.`);
   }
 
@@ -311,8 +311,8 @@ function mount(box, given = {}) {
       {name: "again", kind: "button", label: "New data", act: v => { seed++; v.refresh(); }},
     ],
     panels: [
-      {caption: 'Singular values of the first layer: <b>bulk (bars)</b> and <b style="color:var(--signal)">the largest (dot)</b>. Dashed: in the limit d&nbsp;→&nbsp;∞, the law of the random start, and the place of ' +
-        'the largest, around which single draws scatter: by 7 % at d = 80.'},
+      {caption: 'Singular values of the first layer, erf neurons: <b>bulk (bars)</b> and <b style="color:var(--signal)">the largest (dot)</b>. Dashed: in the limit d&nbsp;→&nbsp;∞, the law of the random start, and the place of ' +
+        'the largest, around which single draws scatter, by some 7 % at d = 80.'},
       {caption: 'Squared cosine of the top singular direction with β∗. <b style="color:var(--signal)">Dots</b>: this draw; the large one is at the present η. Dashed: in the limit, of the ' +
         'gradient’s rank-one part: second layer a times v, the average of μ₁ y x.'},
       {caption: 'Prediction of ridge regression, λ best in hindsight, on a fresh sample: <b style="color:var(--signal)">its mean (line)</b> and single inputs (grey dots). Dashed: target. Dotted: its best line.'},
