@@ -23,6 +23,8 @@ def test_config_and_citation_agree():
     citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert citation["repository-code"] == ADDRESS
     assert citation["version"] == flbook.__version__
+    page = (ROOT / "book/cite.md").read_text()
+    assert [page.count(citation[key]) for key in ("title", "version", "repository-code")] >= [2, 2, 2]
 
 
 @pytest.mark.parametrize("path", [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *NOTEBOOKS], ids=lambda path: path.name)

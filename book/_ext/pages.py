@@ -3,12 +3,15 @@
 And folded code is one line that says what it is.
 """
 
+import json
 from html import escape
+from pathlib import Path
 
 from docutils import nodes
 from myst_nb.sphinx_ import HideCodeCellNode
 from sphinx.application import Sphinx
 
+from flbook.book import figures
 from flbook.book.kinds import CHECKS, untitled
 
 
@@ -50,6 +53,16 @@ def close_fold(translator, _: HideCodeCellNode) -> None:
     translator.body.append("</details>\n")
 
 
+def show_figures(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Give the figures of a page that is about to be read their captions and variants, and live ones their place."""
+    if Path(app.env.doc2path(docname)).suffix == ".ipynb":
+        notebook = json.loads(source[0])
+        figures.on_page(notebook, Path(app.outdir, "_images"), "../" * docname.count("/"))
+        source[0] = json.dumps(notebook)
+    else:
+        source[0] = figures.with_live(source[0], Path(app.srcdir, "book"))
+
+
 def close_checks(app: Sphinx, doctree) -> None:
     """Fold the section "Checks" to one line under its heading; a link into it opens it."""
     for section in list(doctree.findall(nodes.section)):
@@ -64,6 +77,7 @@ def setup(app: Sphinx) -> dict:
     """Register with Sphinx, after the themes have said what they want."""
     app.connect("config-inited", one_search_field)
     app.connect("html-page-context", drop_thebe, priority=900)
+    app.connect("source-read", show_figures)
     app.connect("doctree-read", drop_titles)
     app.connect("doctree-read", close_checks)
     app.add_node(HideCodeCellNode, override=True, html=(open_fold, close_fold))

@@ -224,10 +224,8 @@ def rank_correlation(a: xr.DataArray, b: xr.DataArray, over: str = "seed") -> Fi
         If the two do not have the same dimensions, `over` among them.
     """
     if set(a.dims) != set(b.dims) or over not in a.dims:
-        raise ValueError(
-            f"{_name(a)} and {_name(b)} must have the same dimensions with {over!r} among them, not "
-            f"{a.dims} and {b.dims}; select first"
-        )
+        raise ValueError(f"{_name(a)} and {_name(b)} must have the same dimensions with {over!r} among them, not "
+                         f"{a.dims} and {b.dims}; select first")
     rest = [dim for dim in a.dims if dim != over]
     pairs = [_by_seed(da, over, *rest).reshape(a.sizes[over], -1) for da in (a, b)]
 

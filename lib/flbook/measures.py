@@ -87,7 +87,6 @@ def flipped(error, flip_prob: float):
 
 def coefficients(problem: Problem) -> list[Quantity]:
     """The quantities of a coefficient race: largest gamma and largest rho over all filters, and the training loss."""
-
     def gamma(params):
         return signal_learning(problem, params).flatten(-2).amax(-1)
 

@@ -1,6 +1,7 @@
 """The book as the tests see it: its pages from _toc.yml, its stored notebooks, what was built, and a browser."""
 
 import json
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -44,6 +45,12 @@ class Page:
         return "\n\n".join(cell["source"] for cell in self.cells if cell["cell_type"] == "markdown")
 
     @property
+    def symbols(self) -> str:
+        """The folded table of a lecture's own symbols, or nothing."""
+        titled = "{admonition} Symbols of this page"
+        return next((cell["source"] for cell in self.cells if titled in cell["source"].partition("\n")[0]), "")
+
+    @property
     def code(self) -> list[dict]:
         return [cell for cell in self.cells if cell["cell_type"] == "code" and cell["source"].strip()]
 
@@ -68,8 +75,13 @@ PAGES = [Page(name) for name in listed(yaml.safe_load((ROOT / "_toc.yml").read_t
 LECTURES = [page for page in PAGES if page.source.suffix == ".ipynb"]
 
 
+# Lectures whose predictions the page turns into choices, and lectures with a closed section of checks.
+ASKING = [page for page in LECTURES if re.search(r"^:class:.* predict.* answer-", page.text, re.M)]
+CHECKED = [page for page in LECTURES if re.search(r"^## Checks", page.text, re.M)]
+
+
 def pytest_generate_tests(metafunc):
-    for fixture, pages in (("lecture", LECTURES), ("page", PAGES)):
+    for fixture, pages in (("lecture", LECTURES), ("page", PAGES), ("asking", ASKING), ("checked", CHECKED)):
         if fixture in metafunc.fixturenames:
             metafunc.parametrize(fixture, pages, ids=[page.name.removeprefix("book/") for page in pages])
 

@@ -1,6 +1,10 @@
 """The built pages, opened from the file system in Chromium on a desk and on a phone: silent, complete, playable."""
 
+import io
+import re
+
 import pytest
+from PIL import Image
 
 LOCAL = ("file:", "data:", "blob:")
 WIDTHS = {"desktop": 1280, "phone": 390}
@@ -47,30 +51,67 @@ def test_search_works_without_a_server(browser, built):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_figures_stand_on_a_light_ground(browser, lecture, scheme):
+def test_figures_stand_on_the_page_s_own_ground(browser, lecture, scheme):
+    """As they are on a light page; on a dark one with lightness turned round, maps by a picture of their own."""
     tab = browser.new_page(color_scheme=scheme)
     tab.goto(lecture.html.as_uri())
-    grounds = tab.locator(".cell_output img").evaluate_all(
-        "all => all.map(one => [getComputedStyle(one).backgroundColor, getComputedStyle(one).filter])"
-    )
-    assert grounds
-    for ground, effect in grounds:
-        assert effect == "none"
-        if scheme == "dark":
-            assert min(map(float, ground.removeprefix("rgb(").removesuffix(")").split(","))) > 240
+    pictures = tab.locator(".cell_output img:not(.fll img)")
+    seen = [picture for picture in pictures.all() if picture.is_visible()]
+    assert seen
+    for picture in seen:
+        effect = picture.evaluate("one => getComputedStyle(one).filter")
+        turned = scheme == "dark" and "map" not in (picture.get_attribute("class") or "").split()
+        assert ("invert" in effect) == turned
+    corner = Image.open(io.BytesIO(seen[0].screenshot())).convert("L").getpixel((1, 1))
+    assert corner > 240 if scheme == "light" else corner < 60, "no white slab"
     tab.close()
 
 
 def test_its_slider_moves_the_figure(browser, lecture):
     tab = browser.new_page(viewport={"width": 390, "height": 900})
     tab.goto(lecture.html.as_uri())
-    figure = tab.locator("[id^=frames-]").first  # beside it a live figure may have sliders of its own
-    slider, picture = figure.locator("input[type=range]"), figure.locator("img")
-    before = picture.get_attribute("src"), picture.get_attribute("alt")
+    figure = tab.locator("[id^=frames-], .fll").first
+    slider = figure.locator("input[type=range]").first
+    drawn = figure.evaluate("box => box.innerHTML")
     slider.focus()
     tab.keyboard.press("ArrowRight")
-    assert picture.get_attribute("src") != before[0]
-    assert picture.get_attribute("alt") != before[1]
+    tab.wait_for_function("([box, drawn]) => box.innerHTML !== drawn", arg=[figure.element_handle(), drawn])
+    tab.close()
+
+
+def test_a_prediction_is_kept_drawn_and_compared(browser, asking):
+    tab = browser.new_page(viewport={"width": 1280, "height": 900})
+    tab.goto(asking.html.as_uri())
+    tab.evaluate("localStorage.clear()")
+    tab.reload()
+    for number, box in enumerate(tab.locator(".predict:has(fieldset)").all()):
+        inputs = box.locator("fieldset input")
+        chosen = inputs.first
+        chosen.check() if chosen.get_attribute("type") == "radio" else chosen.press("ArrowRight")
+        value = chosen.input_value()
+        box.get_by_role("button", name="Keep my prediction").press("Enter")
+        assert "Kept in this browser" in box.locator(".said").inner_text()
+        marked = "mark-" in (box.get_attribute("class") or "")
+        assert tab.locator(".prediction").count() == marked, "drawn into the figure that follows"
+        tab.reload()
+        again = tab.locator(".predict:has(fieldset)").nth(number)
+        assert again.locator("fieldset input").first.input_value() == value
+        assert tab.locator(".prediction").count() == marked
+        again.get_by_role("button", name="Compare").press("Enter")
+        assert re.search("^(Right|You said)", again.locator(".said").inner_text())
+        tab.evaluate("localStorage.clear()")
+        tab.reload()
+    tab.close()
+
+
+def test_the_checks_are_closed_and_open_by_keyboard(browser, checked):
+    tab = browser.new_page()
+    tab.goto(checked.html.as_uri())
+    checks = tab.locator("details.checks")
+    inside = checks.locator(".cell").first
+    assert tab.locator("section:has(> details.checks) > h2").is_visible() and not inside.is_visible()
+    checks.locator("summary").first.press("Enter")
+    inside.wait_for(state="visible", timeout=3000)
     tab.close()
 
 

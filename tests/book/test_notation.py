@@ -1,15 +1,32 @@
-"""The notation page: every name in code is one that the library has, and no symbol has two rows."""
+"""Symbols: every name in code is one that the library has, and on no page does a symbol have two rows.
+
+A row stands on the notation page, or in the folded table "Symbols of this page" of a lecture.
+"""
 
 import ast
 import re
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 ROWS = re.compile(r"^\| *(\$[^|]+?) *\|[^|]*\| *([^|]*?) *\|", re.M)
+APART = re.compile(r"[,;]\s*(?=\$)")  # between the symbols of one row
 
 
-def rows() -> list[tuple[str, str]]:
-    return ROWS.findall((ROOT / "book/notation.md").read_text())
+def rows(text: str) -> list[tuple[str, str]]:
+    """Symbols and names in code of a page's tables."""
+    return ROWS.findall(text)
+
+
+def symbols(text: str) -> list[str]:
+    """The symbols of all rows, one by one."""
+    return [symbol for cell, _ in rows(text) for symbol in APART.split(cell)]
+
+
+@pytest.fixture(scope="module")
+def notation(pages) -> str:
+    return next(page for page in pages if page.name == "book/notation").text
 
 
 def names_of_the_library() -> set[str]:
@@ -24,14 +41,22 @@ def names_of_the_library() -> set[str]:
     return found
 
 
-def test_every_name_in_code_exists():
-    code = [name for _, column in rows() for name in re.findall(r"`([^`]+)`", column)]
-    assert len(code) > 20
+def test_every_name_in_code_exists(notation, lectures):
+    texts = [notation, *(page.symbols for page in lectures)]
+    code = [name for text in texts for _, column in rows(text) for name in re.findall(r"`([^`]+)`", column)]
+    assert len(code) > 100
     plain = {re.sub(r"\(.*", "", name).rpartition(".")[2] for name in code}
     assert plain - {"cnn"} <= names_of_the_library()
 
 
-def test_no_symbol_has_two_rows():
-    symbols = [symbol for symbol, _ in rows()]
-    assert len(symbols) > 30
-    assert sorted(symbols) == sorted(set(symbols))
+def test_the_notation_page_is_short(notation):
+    assert 30 <= len(rows(notation)) <= 60
+
+
+def test_a_lecture_has_few_symbols_of_its_own(lecture):
+    assert len(rows(lecture.symbols)) <= 12
+
+
+def test_no_symbol_has_two_rows(lecture, notation):
+    found = symbols(notation) + symbols(lecture.symbols)
+    assert sorted(found) == sorted(set(found))

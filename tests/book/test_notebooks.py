@@ -132,12 +132,17 @@ def test_links_resolve(page):
         assert path.exists() or target.endswith("ledger.md"), target
 
 
-def test_glue_resolves(lecture, glue):
-    for reference in re.findall(r"\{glue:\w+\}`([^`]+)`", lecture.text):
+def test_glue_resolves(page, glue):
+    for reference in re.findall(r"\{glue:\w+\}`([^`]+)`", page.text if page.source.exists() else ""):
         where, _, name = reference.rpartition("::")
-        page = (lecture.source.parent / where).resolve() if where else lecture.source
-        known = next((names for key, names in glue.items() if page.as_posix().endswith(f"/{key}.ipynb")), set())
+        source = (page.source.parent / where).resolve() if where else page.source
+        known = next((names for key, names in glue.items() if source.as_posix().endswith(f"/{key}.ipynb")), set())
         assert re.sub(r":[.\d]*[a-z]?$", "", name) in known, reference
+        assert not where or re.search(r":[.\d]*[a-z]$", name), f"{reference} of another page needs a format, as in :s"
+
+
+def test_the_chapter_s_opening_page_links_it(lecture):
+    assert f"{{doc}}`{lecture.source.stem}`" in (lecture.source.parent / "index.md").read_text()
 
 
 def test_cost_is_within_budget(lecture, lectures):
@@ -150,7 +155,7 @@ def test_cost_is_within_budget(lecture, lectures):
     assert sum(map(seconds, lectures)) <= 25 * len(lectures) + 5, "25 s a lecture on average"
 
 
-def test_symbols_are_on_the_notation_page(lecture, pages):
+def test_symbols_are_on_the_notation_page_or_in_a_table_of_their_own(lecture, pages):
     notation = next(page for page in pages if page.name == "book/notation").text
     symbol = re.compile(r"\\(?:mathcal|mathbb|mathbf)\{?\s*\w\}?|\\[A-Za-z]+")
     letters = "alpha beta gamma delta epsilon varepsilon zeta eta theta kappa lambda mu nu xi rho sigma tau phi varphi "
@@ -159,10 +164,11 @@ def test_symbols_are_on_the_notation_page(lecture, pages):
 
     def used(text: str) -> set[str]:
         formulas = re.findall(r"\$\$.+?\$\$|\$[^$\n]+\$", text, re.S)
-        found = {match.replace(" ", "") for formula in formulas for match in symbol.findall(formula)}
+        found = {re.sub(r"[ {}]", "", match) for formula in formulas for match in symbol.findall(formula)}
         return {name for name in found if name in greek or name.startswith(("\\mathcal", "\\mathbb", "\\mathbf"))}
 
-    assert used(lecture.text) <= used(notation)
+    own = lecture.symbols
+    assert used(lecture.text.replace(own, "")) <= used(notation) | used(own)
 
 
 def test_the_anatomy_is_complete(lecture):

@@ -97,10 +97,8 @@ class ImageNoise(Checked):
         super().__post_init__()
         smallest = min(int((self.images.y == sign).sum()) for sign in (1, -1))
         if self.n >= 2 * smallest:
-            raise ValueError(
-                f"n must lie between 2 and {2 * smallest - 1}, so that the smaller class, {smallest} "
-                f"images, leaves one to test on; got {self.n}"
-            )
+            raise ValueError(f"n must lie between 2 and {2 * smallest - 1}, so that the smaller class, {smallest} "
+                             f"images, leaves one to test on; got {self.n}")
 
     @property
     def d(self) -> int:
@@ -237,10 +235,8 @@ def read_cifar10(path: str | Path) -> tuple[np.ndarray, np.ndarray]:
     """
     content = np.fromfile(path, dtype=np.uint8)
     if content.size == 0 or content.size % CIFAR10_ROW:
-        raise ValueError(
-            f"{Path(path).name} must hold rows of {CIFAR10_ROW} bytes, CIFAR-10's binary format; it has "
-            f"{content.size} bytes"
-        )
+        raise ValueError(f"{Path(path).name} must hold rows of {CIFAR10_ROW} bytes, CIFAR-10's binary format; it has "
+                         f"{content.size} bytes")
     rows = content.reshape(-1, CIFAR10_ROW)
     if rows[:, 0].max() > 9:
         raise ValueError(f"{Path(path).name} must begin each row with a class from 0 to 9; found {rows[:, 0].max()}")
@@ -253,22 +249,16 @@ def _cifar10_files(names: list[str]) -> list[Path]:
     members = [f"cifar-10-batches-bin/{name}" for name in names]
     try:
         files = pooch.retrieve(
-            CIFAR10_URL,
-            known_hash=f"md5:{CIFAR10_MD5}",
-            fname="cifar-10-binary.tar.gz",
-            path=os.environ.get("FLBOOK_CACHE") or pooch.os_cache("flbook"),
-            processor=pooch.Untar(members=members),
+            CIFAR10_URL, known_hash=f"md5:{CIFAR10_MD5}", fname="cifar-10-binary.tar.gz",
+            path=os.environ.get("FLBOOK_CACHE") or pooch.os_cache("flbook"), processor=pooch.Untar(members=members),
         )
     except OSError as error:
-        raise ConnectionError(
-            f"CIFAR-10 is not on this machine and {CIFAR10_URL} cannot be read "
-            f"({type(error).__name__}): connect to the network once, or use digits(), "
-            "which needs none"
-        ) from None
+        raise ConnectionError(f"CIFAR-10 is not on this machine and {CIFAR10_URL} cannot be read "
+                              f"({type(error).__name__}): connect to the network once, or use digits(), "
+                              "which needs none") from None
     except ValueError:
-        raise ValueError(
-            f"{CIFAR10_URL} does not hold the CIFAR-10 we know: its MD5 checksum is not {CIFAR10_MD5}; nothing was kept"
-        ) from None
+        raise ValueError(f"{CIFAR10_URL} does not hold the CIFAR-10 we know: its MD5 checksum is not {CIFAR10_MD5}; "
+                         "nothing was kept") from None
     found = {Path(file).name: Path(file) for file in files}
     return [found[name] for name in names]
 

@@ -42,12 +42,8 @@ class PromptPool(Checked):
         """The prompts of one step, (*seeds, batch, n, d); a pure function of (seed, step)."""
         if not self.size:
             return self.data.draw(batch, seed, 1 + step, device, torch.float32)
-        places = rng.over_seeds(
-            lambda one: torch.randint(
-                self.size, (batch,), generator=rng.generator(one, f"prompts of the pool, step {step}")
-            ),
-            tuple(seed),
-        )
+        places = rng.over_seeds(lambda one: torch.randint(
+            self.size, (batch,), generator=rng.generator(one, f"prompts of the pool, step {step}")), tuple(seed))
         return taken(_whole(self, tuple(seed), str(device)), places.to(device))
 
 

@@ -34,7 +34,6 @@ def mapped(prompts: Prompts, change: Callable, *others: Prompts) -> Prompts:
     >>> mapped(prompts, torch.Tensor.float).query.dtype
     torch.float32
     """
-
     def leaf(one, *rest):
         return None if one is None else change(one, *rest)
 
@@ -85,10 +84,8 @@ class TaskPool(Checked):
     def check(self, batch: int) -> None:
         """Refuse a batch that the pool cannot fill."""
         if not self.replacement and batch > self.size:
-            raise ValueError(
-                f"batch must be at most the pool's size of {self.size} tasks, since they are drawn "
-                f"without replacement; got {batch}"
-            )
+            raise ValueError(f"batch must be at most the pool's size of {self.size} tasks, since they are drawn "
+                             f"without replacement; got {batch}")
 
 
 @dataclass(frozen=True)
@@ -141,9 +138,8 @@ class LinearPrompts(Checked):
         for name in ("covariance", "task_covariance"):
             object.__setattr__(self, name, as_covariance(name, getattr(self, name), self.d))
 
-    def draw(
-        self, batch: int, seed: int | tuple[int, ...], step: int = 0, device="cpu", dtype: torch.dtype = torch.float64
-    ) -> Prompts:
+    def draw(self, batch: int, seed: int | tuple[int, ...], step: int = 0, device="cpu",
+             dtype: torch.dtype = torch.float64) -> Prompts:
         """One batch of prompts, a pure function of (seed, step) on each kind of device.
 
         A tuple of seeds gives one leading axis. Inputs, tasks and noise are drawn one by one, so the inputs stay when
@@ -203,10 +199,8 @@ def as_covariance(name: str, given, d: int) -> tuple | None:
         raise ValueError(f"{name} must hold d = {d} numbers or d rows of them; got shape {tuple(matrix.shape)}")
     full = torch.diag(matrix) if matrix.ndim == 1 else matrix
     if not bool(full.isfinite().all()) or not torch.allclose(full, full.T, rtol=1e-10, atol=1e-12):
-        raise ValueError(
-            f"{name} must be finite and symmetric; it differs from its transpose by up to "
-            f"{float((full - full.T).abs().max()):.3g}"
-        )
+        raise ValueError(f"{name} must be finite and symmetric; it differs from its transpose by up to "
+                         f"{float((full - full.T).abs().max()):.3g}")
     lowest, highest = (float(value) for value in torch.linalg.eigvalsh(full)[[0, -1]])
     if lowest < -1e-10 * max(abs(highest), abs(lowest)):
         raise ValueError(f"{name} must be positive semi-definite; its smallest eigenvalue is {lowest:.3g}")

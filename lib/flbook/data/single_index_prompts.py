@@ -94,14 +94,8 @@ class SingleIndexPrompts(Checked):
         r"""The risk of predicting 0, :math:`E\,\sigma_*^2 = \sum_k c_k^2 + s_k^2/3`."""
         return sum(c**2 for c in self.link) + sum(s**2 for s in self.spread) / 3
 
-    def draw(
-        self,
-        batch: int,
-        seed: int | tuple[int, ...] = 0,
-        step: int = 0,
-        device="cpu",
-        dtype: torch.dtype = torch.float64,
-    ) -> IndexPrompts:
+    def draw(self, batch: int, seed: int | tuple[int, ...] = 0, step: int = 0, device="cpu",
+             dtype: torch.dtype = torch.float64) -> IndexPrompts:
         """One batch of prompts, a pure function of (seed, step); a tuple of seeds gives one leading axis.
 
         Directions, inputs, links and noise are drawn one by one, so inputs and directions stay when the others change.
@@ -126,15 +120,13 @@ class SingleIndexPrompts(Checked):
             y = clean + self.noise * (noise.sign() if self.law == "signs" else noise)
         x, clean, y, task, coefficients = (part.to(device) for part in (x, clean, y, task, coefficients))
         n = self.n
-        return IndexPrompts(
-            Context(x[..., :n, :], y[..., :n]), x[..., n:, :], clean[..., n:], task, y[..., n:], coefficients
-        )
+        return IndexPrompts(Context(x[..., :n, :], y[..., :n]), x[..., n:, :], clean[..., n:], task, y[..., n:],
+                            coefficients)
 
     def _coefficients(self, uniform: Float[Tensor, "*E k"]) -> Float[Tensor, "*E k"]:
         """The coefficients of each prompt's link, from uniform numbers between 0 and 1."""
-        fixed, spread = (
-            uniform.new_tensor([*given, *[0.0] * (self.degree + 1 - len(given))]) for given in (self.link, self.spread)
-        )
+        fixed, spread = (uniform.new_tensor([*given, *[0.0] * (self.degree + 1 - len(given))])
+                         for given in (self.link, self.spread))
         return fixed + spread * (2 * uniform - 1)
 
 

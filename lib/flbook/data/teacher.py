@@ -62,10 +62,8 @@ class Teacher(Checked):
     def __post_init__(self):
         super().__post_init__()
         if self.spread and self.d < 2 or not self.spread and self.k > self.d:
-            raise ValueError(
-                f"{self.k} directions do not fit into d = {self.d}: k must be at most d, "
-                "or spread=True with d at least 2"
-            )
+            raise ValueError(f"{self.k} directions do not fit into d = {self.d}: k must be at most d, "
+                             "or spread=True with d at least 2")
 
     @property
     def u(self) -> Float[Tensor, "k d"]:

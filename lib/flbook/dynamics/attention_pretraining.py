@@ -74,10 +74,8 @@ def summarise(layers: Iterable[ReLULayer], batches: Iterable[Example]) -> list[S
     layers, parts = list(layers), []
     for context, query, label in batches:
         parts.append([Summaries(layer.summary(context), layer(query), label) for layer in layers])
-    return [
-        Summaries(*(torch.cat(column).double() for column in zip(*own, strict=True)))
-        for own in zip(*parts, strict=True)
-    ]
+    return [Summaries(*(torch.cat(column).double() for column in zip(*own, strict=True)))
+            for own in zip(*parts, strict=True)]
 
 
 @checked_arguments
@@ -125,7 +123,6 @@ def trained(layer: ReLULayer, prompts: Summaries, lam: float) -> LinearAttention
 
 def dual_prediction(prompts: Summaries, alpha: Float[Tensor, " T"]) -> Callable[[Tensor, Tensor], Tensor]:
     r"""Predictions :math:`\sum_t\alpha_t\langle c, c_t\rangle\langle q, q_t\rangle` of (c, q), Gamma never formed."""
-
     def predict(c: Float[Tensor, "*E m"], q: Float[Tensor, "*E m"]) -> Float[Tensor, "*E"]:
         return ((c @ prompts.c.T) * (q @ prompts.q.T)) @ alpha
 

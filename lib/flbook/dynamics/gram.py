@@ -133,25 +133,16 @@ class GramTraining(OwnSamples):
         check_labels(self.y)
         n = self.gram.xi_xi.shape[-1]
         if self.y.shape[-1] != n or self.observed.shape[-1] != n:
-            raise ValueError(
-                f"labels of shapes {tuple(self.y.shape)} and {tuple(self.observed.shape)} do not fit "
-                f"the Gram matrix of n = {n} noise patches"
-            )
+            raise ValueError(f"labels of shapes {tuple(self.y.shape)} and {tuple(self.observed.shape)} do not fit "
+                             f"the Gram matrix of n = {n} noise patches")
 
     @classmethod
     def of(cls, data: Any, sample: Sample, cnn: TwoLayerCNN) -> "GramTraining":
         """The same problem as ``Training(cnn, sample.x, sample.observed)``."""
         b = None if cnn.b is None else cnn.b.detach().flatten(-2)
         gram = Gram.of(sample, cnn.w.detach().flatten(-3, -2), b)
-        return cls(
-            gram,
-            sample.y.to(gram.w_w),
-            sample.observed.to(gram.w_w),
-            cnn.scale,
-            cnn.activation,
-            bias=b is not None,
-            law=data.test_law,
-        )
+        return cls(gram, sample.y.to(gram.w_w), sample.observed.to(gram.w_w), cnn.scale, cnn.activation,
+                   bias=b is not None, law=data.test_law)
 
     def to(self, *where: Any) -> "GramTraining":
         """On another device or in another dtype."""

@@ -44,12 +44,8 @@ def birth_death(
     if not 1 <= p <= m:
         raise ValueError(f"fresh must hold between 1 and m = {m} particles; it holds {p}")
     dead = torch.randperm(m, generator=rng.generator(seed, "deaths"))[:p].to(particles.a.device)
-    born = Particles(
-        *(
-            old.index_copy(-2, dead, new.to(old).expand(*old.shape[:-2], *new.shape[-2:]))
-            for old, new in zip(particles, fresh, strict=True)
-        )
-    )
+    born = Particles(*(old.index_copy(-2, dead, new.to(old).expand(*old.shape[:-2], *new.shape[-2:]))
+                       for old, new in zip(particles, fresh, strict=True)))
     return born if where is None else _chosen(where, born, particles)
 
 

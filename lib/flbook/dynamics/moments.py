@@ -40,9 +40,8 @@ def moments_of(context: Context) -> Float[Tensor, "*E k k b"]:
     return (tokens.mT @ tokens / tokens.shape[-2]).movedim(-3, -1).contiguous()
 
 
-def draw_moments(
-    prompts: LinearPrompts, batch: int, seed: int | tuple[int, ...], step: int = 0, dtype: torch.dtype = torch.float64
-) -> Drawn:
+def draw_moments(prompts: LinearPrompts, batch: int, seed: int | tuple[int, ...], step: int = 0,
+                 dtype: torch.dtype = torch.float64) -> Drawn:
     r"""Moments of a batch of prompts from their own law, at a cost that does not depend on n.
 
     Given the task, the tokens are Gaussian, so :math:`n M_0 = F A A^\top F^\top` with F a root of their covariance and
@@ -116,9 +115,8 @@ def _root(covariance: tuple | None, d: int) -> Float[Tensor, "d d"]:
     return coloured(torch.eye(d, dtype=torch.float64), covariance)
 
 
-def readout(
-    p: Float[Tensor, "*#E L k k"], q: Float[Tensor, "*#E L k k"], moments: Float[Tensor, "*#E k k b"]
-) -> Float[Tensor, "*E d b"]:
+def readout(p: Float[Tensor, "*#E L k k"], q: Float[Tensor, "*#E L k k"],
+            moments: Float[Tensor, "*#E k k b"]) -> Float[Tensor, "*E d b"]:
     r"""What the layers of a `LinearTransformer` make of a prompt: the v of :math:`\hat y_q = \langle v, x_q\rangle`.
 
     From the last layer back, :math:`v = -[e_{d+1}^\top A_{L-1} \cdots A_0]_{1..d}`: one row instead of a matrix.
@@ -167,10 +165,8 @@ class _Each(torch.autograd.Function):
         """Gradients in both factors, summed over ensemble axes that a factor does not have."""
         one, other = ctx.saved_tensors
         first, second = ctx.needs_input_grad
-        return (
-            _product(grad, other.transpose(-3, -2)).sum_to_size(one.shape) if first else None,
-            _product(one.transpose(-3, -2), grad).sum_to_size(other.shape) if second else None,
-        )
+        return (_product(grad, other.transpose(-3, -2)).sum_to_size(one.shape) if first else None,
+                _product(one.transpose(-3, -2), grad).sum_to_size(other.shape) if second else None)
 
 
 def _product(one: Tensor, other: Tensor) -> Tensor:
@@ -223,17 +219,9 @@ class MomentTraining(OwnLaw):
     """
 
     @checked_arguments
-    def __init__(
-        self,
-        prompts: LinearPrompts,
-        layers: Count,
-        batch: Count,
-        seed: tuple[Natural, ...],
-        start: NonNegative = 0.01,
-        parts: Literal["all", "descent", "steps"] = "all",
-        clip: Positive = 1.0,
-        dtype: torch.dtype = torch.float32,
-    ):
+    def __init__(self, prompts: LinearPrompts, layers: Count, batch: Count, seed: tuple[Natural, ...],
+                 start: NonNegative = 0.01, parts: Literal["all", "descent", "steps"] = "all", clip: Positive = 1.0,
+                 dtype: torch.dtype = torch.float32):
         k = prompts.d + 1
         self.prompts, self.batch, self.clip, self.dtype = prompts, batch, clip, dtype
         self.seed, self.count = tuple(seed), 0  # count: the step whose batch this is
@@ -243,9 +231,8 @@ class MomentTraining(OwnLaw):
         free = {"all": (torch.ones(k, k, dtype=dtype),) * 2, "descent": (inner, inner), "steps": (0 * inner, inner)}
         self.free = dict(zip("pq", free[parts], strict=True))
         shape = (layers, k, k)
-        self.begin = {
-            name: start * rng.normal(shape, self.seed, f"start of {name}").to(dtype) * self.free[name] for name in "pq"
-        }
+        self.begin = {name: start * rng.normal(shape, self.seed, f"start of {name}").to(dtype) * self.free[name]
+                      for name in "pq"}
         if parts != "all":
             self.begin["p"][..., -1, -1] = 1.0
 
@@ -263,9 +250,8 @@ class MomentTraining(OwnLaw):
         """On another device; batches are drawn on the CPU."""
         there = copy.copy(self)
         there.covariance = self.covariance.to(device)
-        there.free, there.begin = (
-            {name: part.to(device) for name, part in parts.items()} for parts in (self.free, self.begin)
-        )
+        there.free, there.begin = ({name: part.to(device) for name, part in parts.items()}
+                                   for parts in (self.free, self.begin))
         return there
 
     def slope(self, params: Params) -> Params:

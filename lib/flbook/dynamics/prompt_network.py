@@ -15,14 +15,8 @@ from flbook.training.optimizers import GradientDescent
 
 
 @checked_arguments
-def two_layer(
-    context: Context,
-    query: Float[Tensor, "t q d"],
-    width: Count = 64,
-    lr: Positive = 0.5,
-    steps: Count = 200,
-    every: Count = 20,
-) -> dict[str, Float[Tensor, "t q"]]:
+def two_layer(context: Context, query: Float[Tensor, "t q d"], width: Count = 64, lr: Positive = 0.5,
+              steps: Count = 200, every: Count = 20) -> dict[str, Float[Tensor, "t q"]]:
     """Predictions of a two-layer ReLU network trained on each prompt by gradient descent, at several times.
 
     The constant 1 is appended to the inputs, so that the neurons have biases.
@@ -48,7 +42,6 @@ def two_layer(
     ValueError
         If an argument is out of its domain.
     """
-
     def with_one(x):
         return torch.nn.functional.pad(x, (0, 1), value=1.0)
 

@@ -120,10 +120,8 @@ def kernel_descent(
     values, vectors = torch.linalg.eigh(kernel)
     rate = lr * values.clamp_min(0) / n
     if bool((rate >= 2).any()):
-        raise ValueError(
-            f"lr must be below {2 * n / values.max().item():.3g}, 2 n over the largest eigenvalue of the "
-            f"kernel, or descent diverges; got {lr:g}"
-        )
+        raise ValueError(f"lr must be below {2 * n / values.max().item():.3g}, 2 n over the largest eigenvalue of the "
+                         f"kernel, or descent diverges; got {lr:g}")
     # (1 - (1 - r)^T) / r is a sum of T powers, finite where r is 0
     kept = torch.where(rate > 1e-12, (1 - (1 - rate) ** steps) / rate.clamp_min(1e-12), steps) * lr / n
     weights = torch.einsum("...nk,...k->...n", vectors, kept * torch.einsum("...nk,...n->...k", vectors, y))

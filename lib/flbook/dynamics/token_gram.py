@@ -120,10 +120,8 @@ class TokenTraining(OwnSamples):
     def __post_init__(self):
         check_labels(self.observed)
         if self.observed.shape[-1] * self.tokens != self.gram.x_x.shape[-1]:
-            raise ValueError(
-                f"labels of shape {tuple(self.observed.shape)} do not fit {self.gram.x_x.shape[-1]} "
-                f"tokens, {self.tokens} a sample"
-            )
+            raise ValueError(f"labels of shape {tuple(self.observed.shape)} do not fit {self.gram.x_x.shape[-1]} "
+                             f"tokens, {self.tokens} a sample")
 
     @classmethod
     def of(cls, data: Any, sample: TokenSample, w: Tensor | None = None) -> "TokenTraining":

@@ -177,9 +177,8 @@ class LazyWeightTraining(LazyTraining, WeightTraining):
     def filters(self, params: Params) -> tuple[Float[Tensor, "*E K d"], Float[Tensor, "*E K"]]:
         """Trained and initial filters side by side, in float64."""
         pairs = zip(super().filters(params), super().filters(self.start()), strict=True)
-        w, b = (
-            torch.cat([now, before.expand_as(now)], axis) for (now, before), axis in zip(pairs, (-2, -1), strict=True)
-        )
+        w, b = (torch.cat([now, before.expand_as(now)], axis)
+                for (now, before), axis in zip(pairs, (-2, -1), strict=True))
         return w, b
 
     def respond(self, z: Float[Tensor, "*E points K"]) -> Float[Tensor, "*E points k"]:

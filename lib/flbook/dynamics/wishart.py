@@ -68,13 +68,8 @@ def draw_gram(
         along = torch.cat([torch.zeros_like(along[..., :n]), along[..., n:]], -1)
     full = factor @ factor.mT + along[..., :, None] * along[..., None, :]
     gram = Gram(
-        mu_mu=torch.ones(full.shape[:2], dtype=torch.float64),
-        mu_xi=along[..., :n],
-        xi_xi=full[..., :n, :n],
-        w_mu=along[..., n:],
-        w_xi=full[..., n:, :n],
-        w_w=full[..., n:, n:],
-        b=torch.zeros_like(along[..., n:]),
+        mu_mu=torch.ones(full.shape[:2], dtype=torch.float64), mu_xi=along[..., :n], xi_xi=full[..., :n, :n],
+        w_mu=along[..., n:], w_xi=full[..., n:, :n], w_w=full[..., n:, n:], b=torch.zeros_like(along[..., n:]),
     )
     if not isinstance(seed, tuple):
         gram = Gram(*(part[:, 0] for part in gram))
@@ -117,9 +112,8 @@ def draw_training(
         drawn = draw_gram(n, 2 * m, one, sigma_0=start / math.sqrt(one), seed=seed)
         grams.append(drawn.with_signals((torch.tensor(n_snr2, dtype=torch.float64) * one / n).sqrt()))
     lead = grams[0].xi_xi.shape[:1]
-    gram = Gram(
-        *(torch.stack([part.expand(lead + part.shape[1:]) for part in parts]) for parts in zip(*grams, strict=True))
-    )
+    gram = Gram(*(torch.stack([part.expand(lead + part.shape[1:]) for part in parts])
+                  for parts in zip(*grams, strict=True)))
     labels = [flipped_labels(n, p, 0) for p in flip_prob]
     y, observed = (torch.stack(which)[:, None, None, None] for which in zip(*labels, strict=True))
     return GramTraining(gram, y, observed, scale=1 / m)
@@ -129,10 +123,8 @@ def check_room(n: int, k: int, d: int) -> None:
     """Refuse a dimension too small for n noise patches and k filters to be independent beside the signal."""
     check_sizes(n, d)
     if d < n + k + 1:
-        raise ValueError(
-            f"d must be at least n + k + 1 = {n + k + 1}, so that {n} noise patches and {k} filters are "
-            f"independent beside the signal; got d = {d}"
-        )
+        raise ValueError(f"d must be at least n + k + 1 = {n + k + 1}, so that {n} noise patches and {k} filters are "
+                         f"independent beside the signal; got d = {d}")
 
 
 def bartlett(size: int, degrees: np.ndarray, seed: int) -> Float[Tensor, "degrees N N"]:

@@ -201,9 +201,8 @@ class Lasso(Checked):
         weights = torch.zeros(math.prod(ensemble), size, dtype=torch.float64)
         if n:
             solver = Solver(alpha=self.lam, fit_intercept=False, max_iter=10_000)
-            prompts = zip(
-                context.x.reshape(-1, n, size).cpu().numpy(), context.y.reshape(-1, n).cpu().numpy(), strict=True
-            )
+            prompts = zip(context.x.reshape(-1, n, size).cpu().numpy(), context.y.reshape(-1, n).cpu().numpy(),
+                          strict=True)
             for row, (x, y) in enumerate(prompts):
                 weights[row] = torch.from_numpy(solver.fit(x, y).coef_)
         return _linear(query, weights.reshape(*ensemble, size).to(context.x))
@@ -248,9 +247,8 @@ class DiscreteMMSE(Checked):
     def __post_init__(self):
         super().__post_init__()
         if self.pool.ndim != 2 or not len(self.pool):
-            raise ValueError(
-                f"pool must hold at least one task, of shape (tasks, d); its shape is {tuple(self.pool.shape)}"
-            )
+            raise ValueError(f"pool must hold at least one task, of shape (tasks, d); its shape is "
+                             f"{tuple(self.pool.shape)}")
 
     def weights(self, context: Context) -> Float[Tensor, "*E d"]:
         """The posterior mean of the task."""

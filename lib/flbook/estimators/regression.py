@@ -62,10 +62,8 @@ def min_norm(features: Float[Tensor, "*#E n N"], y: Float[Tensor, "*#E n"]) -> F
     q, r = torch.linalg.qr(features if size <= n else features.mT)
     diagonal = r.diagonal(dim1=-2, dim2=-1).abs()
     if not bool((diagonal.amin(-1) > torch.finfo(r.dtype).eps * diagonal.amax(-1)).all()):
-        raise ValueError(
-            f"features of shape {tuple(features.shape)} must have full rank; some are linear combinations "
-            "of others to rounding, so there is no minimum-norm solution without a cut-off"
-        )
+        raise ValueError(f"features of shape {tuple(features.shape)} must have full rank; some are linear combinations "
+                         "of others to rounding, so there is no minimum-norm solution without a cut-off")
     if size <= n:
         return torch.linalg.solve_triangular(r, torch.einsum("...nk,...n->...k", q, y)[..., None], upper=True)[..., 0]
     inner = torch.linalg.solve_triangular(r.mT, y[..., None], upper=False)[..., 0]
@@ -222,9 +220,8 @@ def hard_margin(x_x: Float[Tensor, "*E n n"], observed: Float[Tensor, "*E n"]) -
     try:
         rows = torch.linalg.cholesky(signed.double())
     except torch.linalg.LinAlgError:
-        raise ValueError(
-            f"x_x must be positive definite, the samples linearly independent (n <= d); its shape is {tuple(x_x.shape)}"
-        ) from None
+        raise ValueError(f"x_x must be positive definite, the samples linearly independent (n <= d); its shape is "
+                         f"{tuple(x_x.shape)}") from None
     n = x_x.shape[-1]
     flat = rows.reshape(-1, n, n).cpu().numpy()
     found = torch.from_numpy(np.stack([_least_distance(one) for one in flat])).to(observed)

@@ -71,11 +71,8 @@ class LinearAttention(nn.Module):
         covariance = flat.T @ flat / len(flat)
         missing = torch.eye(len(covariance)).to(covariance) - covariance @ self.gamma.detach().to(covariance)
         floor = float(torch.einsum("...de,...ef,...df->...", missing, covariance, missing).mean())
-        warnings.warn(
-            f"gamma was trained on prompts of n = {self.n} examples and is shown n = {x.shape[-2]}: longer "
-            f"prompts do not bring its risk below {floor:.4g} (tasks of covariance I)",
-            stacklevel=3,
-        )
+        warnings.warn(f"gamma was trained on prompts of n = {self.n} examples and is shown n = {x.shape[-2]}: longer "
+                      f"prompts do not bring its risk below {floor:.4g} (tasks of covariance I)", stacklevel=3)
 
 
 class LinearTransformer(nn.Module):
@@ -117,15 +114,8 @@ class LinearTransformer(nn.Module):
     """
 
     @checked_arguments
-    def __init__(
-        self,
-        d: Count,
-        layers: Count = 1,
-        start: NonNegative = 0.01,
-        masked: bool = True,
-        seed: Seeds = 0,
-        dtype: torch.dtype = torch.float32,
-    ):
+    def __init__(self, d: Count, layers: Count = 1, start: NonNegative = 0.01, masked: bool = True, seed: Seeds = 0,
+                 dtype: torch.dtype = torch.float32):
         super().__init__()
         shape = (layers, d + 1, d + 1)
         self.p = nn.Parameter(start * rng.normal(shape, seed, "values").to(dtype))
@@ -133,11 +123,8 @@ class LinearTransformer(nn.Module):
         self.masked = masked
 
     @classmethod
-    def descent(
-        cls,
-        gamma: Float[Tensor, "*E L d d"],
-        bend: Float[Tensor, "*E L d d"] | None = None,
-    ) -> "LinearTransformer":
+    def descent(cls, gamma: Float[Tensor, "*E L d d"], bend: Float[Tensor, "*E L d d"] | None = None,
+                ) -> "LinearTransformer":
         r"""Layers that take steps :math:`\beta \leftarrow \beta + \Gamma_l^\top\frac1n\sum_i r_i x_i` on residuals r.
 
         bend: matrices B; the inputs move by :math:`x \leftarrow x - B_l S_l\Gamma_l x`, the correction called GD++.
@@ -168,17 +155,13 @@ class LinearTransformer(nn.Module):
 
 def layers(gamma: Float[Tensor, "*E L d d"], bend: Float[Tensor, "*E L d d"] | None = None) -> tuple[Tensor, Tensor]:
     r"""The P and Q, of shape ``(*E, L, d + 1, d + 1)``, of layers that descend: P = diag(B, 1), Q = -diag(Gamma, 0)."""
-    p, q = (
-        torch.nn.functional.pad(part, (0, 1, 0, 1))
-        for part in (torch.zeros_like(gamma) if bend is None else bend, -gamma)
-    )
+    p, q = (torch.nn.functional.pad(part, (0, 1, 0, 1))
+            for part in (torch.zeros_like(gamma) if bend is None else bend, -gamma))
     p[..., -1, -1] = 1.0
     return p, q
 
 
 def _check_context(context: Context) -> None:
     if context.x.shape[-2] < 1 or context.x.shape[:-1] != context.y.shape:
-        raise ValueError(
-            f"a context needs at least one example and a label for each; got inputs of shape "
-            f"{tuple(context.x.shape)} and labels of shape {tuple(context.y.shape)}"
-        )
+        raise ValueError(f"a context needs at least one example and a label for each; got inputs of shape "
+                         f"{tuple(context.x.shape)} and labels of shape {tuple(context.y.shape)}")

@@ -116,10 +116,8 @@ class ConvNet(nn.Module):
             output's gradient in it is how much the network cares for each answer.
         """
         if x.shape[-3:] != self.image:
-            raise ValueError(
-                f"pictures of (channels, rows, columns) = {tuple(x.shape[-3:])} do not fit a network made "
-                f"for {self.image}; x has shape {tuple(x.shape)}"
-            )
+            raise ValueError(f"pictures of (channels, rows, columns) = {tuple(x.shape[-3:])} do not fit a network made "
+                             f"for {self.image}; x has shape {tuple(x.shape)}")
         responses = []
         for layer in range(self.depth):
             w, b = getattr(self, f"w{layer}"), getattr(self, f"b{layer}")
@@ -177,8 +175,6 @@ def _edges(edges: tuple[int, int], layers: int, lost: int, pool: str) -> tuple[i
     for _ in range(layers):
         smaller = tuple((edge - lost) // (1 if pool == "none" else 2) for edge in smaller)
     if min(smaller) < 1:
-        raise ValueError(
-            f"image must have enough rows and columns for {layers} layers, each of which takes {lost} of "
-            f"them{'' if pool == 'none' else ' and halves the rest'}; got {edges}"
-        )
+        raise ValueError(f"image must have enough rows and columns for {layers} layers, each of which takes {lost} of "
+                         f"them{'' if pool == 'none' else ' and halves the rest'}; got {edges}")
     return smaller

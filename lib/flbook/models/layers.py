@@ -77,16 +77,9 @@ class MLP(nn.Module):
     """
 
     @checked_arguments
-    def __init__(
-        self,
-        widths: tuple[Count, ...],
-        activation: Callable[[Tensor], Tensor] = torch.relu,
-        gain: Positive = 1.0,
-        spread: NonNegative = 0.0,
-        seed: Seeds = 0,
-        role: str = "features",
-        dtype: torch.dtype = torch.float32,
-    ):
+    def __init__(self, widths: tuple[Count, ...], activation: Callable[[Tensor], Tensor] = torch.relu,
+                 gain: Positive = 1.0, spread: NonNegative = 0.0, seed: Seeds = 0, role: str = "features",
+                 dtype: torch.dtype = torch.float32):
         super().__init__()
         if len(widths) < 2:
             raise ValueError(f"widths must name at least inputs and outputs; got {widths}")

@@ -54,24 +54,11 @@ class SelectiveLayer(nn.Module):
     """
 
     @checked_arguments
-    def __init__(
-        self,
-        p: Count,
-        states: Count,
-        a: Positive = 1.0,
-        ensemble: Sequence[int] = (),
-        dtype: torch.dtype = torch.float64,
-    ):
+    def __init__(self, p: Count, states: Count, a: Positive = 1.0, ensemble: Sequence[int] = (),
+                 dtype: torch.dtype = torch.float64):
         super().__init__()
-        shapes = {
-            "w_b": (states, p),
-            "b_b": (states,),
-            "w_c": (states, p),
-            "b_c": (states,),
-            "w_delta": (p,),
-            "b_delta": (),
-            "log_a": (),
-        }
+        shapes = {"w_b": (states, p), "b_b": (states,), "w_c": (states, p), "b_c": (states,), "w_delta": (p,),
+                  "b_delta": (), "log_a": ()}
         for name, shape in shapes.items():
             setattr(self, name, nn.Parameter(torch.zeros((*ensemble, *shape), dtype=dtype)))
         self.log_a.data.fill_(math.log(a))
@@ -184,9 +171,8 @@ class Mamba(SelectiveLayer):
     def forward(self, context: Context, query: Float[Tensor, "*E q d"]) -> Float[Tensor, "*E q"]:
         """Predictions at the queries, each as if it came alone after the examples."""
         if query.shape[-1] != self.w_b.shape[-1] - 1:
-            raise ValueError(
-                f"queries of shape {tuple(query.shape)} do not fit a layer for d = {self.w_b.shape[-1] - 1}"
-            )
+            raise ValueError(f"queries of shape {tuple(query.shape)} do not fit a layer for d = "
+                             f"{self.w_b.shape[-1] - 1}")
         u, asked = tokens(context), pad(query, (0, 1))
         state = torch.einsum("...l,...lk->...k", self.weights(u) * context.y, u)
         mass = (self.weights(u) * context.y).sum(-1)

@@ -37,9 +37,8 @@ class ReLULayer:
 
     @classmethod
     @checked_arguments
-    def draw(
-        cls, m: Count, d: Count, seed: Natural = 0, spread: NonNegative = 0.0, dtype: torch.dtype = torch.float64
-    ) -> "ReLULayer":
+    def draw(cls, m: Count, d: Count, seed: Natural = 0, spread: NonNegative = 0.0,
+             dtype: torch.dtype = torch.float64) -> "ReLULayer":
         """Directions uniform on the unit sphere, biases uniform on [-spread, spread]."""
         w = torch.nn.functional.normalize(rng.normal((m, d), seed, "neurons", dtype=dtype), dim=-1)
         return cls(w, torch.zeros(m, dtype=dtype)).biased(spread, seed)

@@ -93,9 +93,8 @@ class GPT(nn.Module):
     """
 
     @checked_arguments
-    def __init__(
-        self, width: Count, layers: Count, heads: Count, positions: Count, sigma_0: NonNegative = 0.02, seed: Seeds = 0
-    ):
+    def __init__(self, width: Count, layers: Count, heads: Count, positions: Count, sigma_0: NonNegative = 0.02,
+                 seed: Seeds = 0):
         super().__init__()
         if width % heads:
             raise ValueError(f"width must be a multiple of heads = {heads}; got {width}")
@@ -107,10 +106,8 @@ class GPT(nn.Module):
     def forward(self, x: Float[Tensor, "*S b L width"]) -> Float[Tensor, "*S b L width"]:
         """What each token knows after the last layer, of itself and of those before it."""
         if x.shape[-2] > self.position.shape[-2]:
-            raise ValueError(
-                f"a sequence must have at most {self.position.shape[-2]} tokens, the positions that the "
-                f"network knows; got {x.shape[-2]}"
-            )
+            raise ValueError(f"a sequence must have at most {self.position.shape[-2]} tokens, the positions that the "
+                             f"network knows; got {x.shape[-2]}")
         x = x + self.position[..., None, : x.shape[-2], :]  # (*S, b, L, width)
         for block in self.blocks:
             x = block(x)  # (*S, b, L, width)
@@ -152,17 +149,8 @@ class PromptTransformer(nn.Module):
     """
 
     @checked_arguments
-    def __init__(
-        self,
-        d: Count,
-        n: Count,
-        width: Count = 64,
-        layers: Count = 3,
-        heads: Count = 2,
-        sigma_0: NonNegative = 0.02,
-        seed: Seeds = 0,
-        dtype: torch.dtype = torch.float32,
-    ):
+    def __init__(self, d: Count, n: Count, width: Count = 64, layers: Count = 3, heads: Count = 2,
+                 sigma_0: NonNegative = 0.02, seed: Seeds = 0, dtype: torch.dtype = torch.float32):
         super().__init__()
         self.d = d
         self.embedding = linear(d + 1, width, (d + 1) ** -0.5, seed, "read-in")

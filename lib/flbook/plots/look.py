@@ -171,11 +171,6 @@ def looks(names: list[str]) -> dict[str, tuple[str, str]]:
     return found
 
 
-def colours(names: list[str]) -> dict[str, str]:
-    """A colour for every name; see `looks`."""
-    return {name: colour for name, (colour, _) in looks(names).items()}
-
-
 def ink(colour: str) -> str:
     """The colour for text: darker where it needs to be, until its contrast with white is 4.5.
 

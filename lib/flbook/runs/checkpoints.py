@@ -17,27 +17,20 @@ from torch import Tensor
 from flbook.runs import files, results
 
 
-def save(
-    path: str | os.PathLike, tensors: Mapping[str, Tensor], setting: object, dtype: torch.dtype | None = None
-) -> None:
+def save(path: str | os.PathLike, tensors: Mapping[str, Tensor], setting: object,
+         dtype: torch.dtype | None = None) -> None:
     """Write tensors and their setting to a file, at once or not at all.
 
     setting: a dataclass, a mapping, or both nested; what is no number or text is kept by name. dtype: what floating
     numbers are stored as, float16 to halve the file; as they are if None.
     """
-    kept = {
-        name: tensor.detach().to("cpu", dtype if tensor.is_floating_point() else None).contiguous()
-        for name, tensor in tensors.items()
-    }
+    kept = {name: tensor.detach().to("cpu", dtype if tensor.is_floating_point() else None).contiguous()
+            for name, tensor in tensors.items()}
     files.write(path, to_bytes(kept, metadata={"setting": json.dumps(plain(setting), sort_keys=True)}))
 
 
-def load(
-    path: str | os.PathLike,
-    setting: object = None,
-    device: str | torch.device = "cpu",
-    dtype: torch.dtype | None = None,
-) -> dict[str, Tensor]:
+def load(path: str | os.PathLike, setting: object = None, device: str | torch.device = "cpu",
+         dtype: torch.dtype | None = None) -> dict[str, Tensor]:
     """The tensors of a file; floating numbers become `dtype` if one is given.
 
     Raises ValueError if there is no such file, it is not whole, or it belongs to another setting than the one given.
@@ -54,9 +47,8 @@ def load(
     found = [] if setting is None else list(differences(theirs, plain(setting)))
     if found:
         raise ValueError(f"the checkpoint {path.name} is of another setting: {'; '.join(found)}")
-    return {
-        name: tensor.to(dtype) if dtype and tensor.is_floating_point() else tensor for name, tensor in tensors.items()
-    }
+    return {name: tensor.to(dtype) if dtype and tensor.is_floating_point() else tensor
+            for name, tensor in tensors.items()}
 
 
 def stored(name: str, setting: object = None, dtype: torch.dtype = torch.float32) -> dict[str, Tensor]:

@@ -74,10 +74,8 @@ class Grid(Checked):
 
     def coordinates(self, *names: str) -> dict[str, tuple]:
         """The axes of a Dataset, or some of them, with their values, labels and units."""
-        return {
-            name: (name, list(getattr(self, name)), dict(self.__dataclass_fields__[name].metadata))
-            for name in names or axes(self)
-        }
+        return {name: (name, list(getattr(self, name)), dict(self.__dataclass_fields__[name].metadata))
+                for name in names or axes(self)}
 
     @property
     def shape(self) -> tuple[int, ...]:

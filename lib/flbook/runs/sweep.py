@@ -40,7 +40,6 @@ def sweeps(measure: Callable, chunk: Mapping[str, int] | None = None) -> Callabl
     chunk
         How many values of an axis a chunk may take, unless a call says otherwise.
     """
-
     def run(setting: object, device: object = "cpu", **how: Any) -> xr.Dataset:
         """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
         return sweep(measure, setting, device=device, **({"chunk": chunk} | how))
@@ -56,7 +55,6 @@ def cached(function: Callable) -> Callable[..., xr.Dataset]:
     The function takes (setting, device) and returns a Dataset whose variables carry ``long_name`` and ``units``; where
     an axis of the setting is a dimension it is labelled as in a sweep.
     """
-
     @wraps(function)
     def run(setting: object, device: object = "cpu") -> xr.Dataset:
         return sweep(run, setting, device=device, progress=False)

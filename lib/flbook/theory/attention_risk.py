@@ -19,10 +19,8 @@ def _covariances(covariance, task_covariance) -> tuple[np.ndarray, np.ndarray]:
     psi = np.diag(psi) if psi.ndim == 1 else psi
     for name, matrix in (("covariance", lam), ("task_covariance", psi)):
         if matrix.shape != lam.shape or not np.allclose(matrix, matrix.T) or np.linalg.eigvalsh(matrix)[0] < -1e-12:
-            raise ValueError(
-                f"{name} must be symmetric and positive semi-definite, of shape {lam.shape}; its shape is "
-                f"{matrix.shape}"
-            )
+            raise ValueError(f"{name} must be symmetric and positive semi-definite, of shape {lam.shape}; its shape is "
+                             f"{matrix.shape}")
     return lam, psi
 
 
@@ -286,11 +284,8 @@ def layered_optimum(layers: int, values: np.ndarray) -> tuple[np.ndarray, np.nda
         return d * float((_residual(at[:layers], at[layers:], spectrum) ** 2).mean())
 
     straight = np.full(layers, 0.8)
-    found = [
-        np.r_[
-            minimize(lambda at: risk(np.r_[at, np.zeros(layers - 1)]), straight, method="BFGS").x, np.zeros(layers - 1)
-        ]
-    ]
+    found = [np.r_[minimize(lambda at: risk(np.r_[at, np.zeros(layers - 1)]), straight, method="BFGS").x,
+                   np.zeros(layers - 1)]]
     found += [minimize(risk, np.r_[straight, np.full(layers - 1, bend)], method="BFGS").x for bend in (0.0, 0.3)]
     best = min(found, key=lambda at: layered_risk(at[:layers], at[layers:], values))
     return best[:layers], best[layers:]

@@ -88,10 +88,8 @@ def fit(
 def _check_axes(quantity: Quantity, value: Tensor, ensemble: Sequence[str]) -> None:
     """Refuse a quantity whose axes are not all named, before the training that it would come out of."""
     if value.ndim != len(ensemble) + len(quantity.dims):
-        raise ValueError(
-            f"{quantity.name} has shape {tuple(value.shape)}, but its axes are named "
-            f"{(*ensemble, *quantity.dims)}; name the ensemble axes with ensemble=(...)"
-        )
+        raise ValueError(f"{quantity.name} has shape {tuple(value.shape)}, but its axes are named "
+                         f"{(*ensemble, *quantity.dims)}; name the ensemble axes with ensemble=(...)")
 
 
 def _dataset(record, columns, at, ensemble) -> xr.Dataset:

@@ -46,10 +46,8 @@ class Training(Problem):
             raise ValueError(f"x must be finite; found {x[~torch.isfinite(x)].flatten()[0].item():g}")
         lead = x.ndim - 1 - getattr(model, "sample_axes", 2)
         if x.shape[lead] != observed.shape[-1]:
-            raise ValueError(
-                f"x holds {x.shape[lead]} samples, shape {tuple(x.shape)}, but observed labels have shape "
-                f"{tuple(observed.shape)}"
-            )
+            raise ValueError(f"x holds {x.shape[lead]} samples, shape {tuple(x.shape)}, but observed labels have shape "
+                             f"{tuple(observed.shape)}")
         like = next(model.parameters())
         self.places, self.total = None, observed.shape[-1]  # of all samples: which are here, and how many there are
         self.model, self.x, self.observed, self.loss = model, x.to(like), observed.to(like), loss
@@ -57,10 +55,8 @@ class Training(Problem):
         self.ensemble = loss(one, self.observed[(0,) * (observed.ndim - 1)]).shape[:-1]
         for name, given in (("x", x.shape[:lead]), ("observed", observed.shape[:-1])):
             if not _fits(given, self.ensemble):
-                raise ValueError(
-                    f"the model's parameters carry the ensemble axes, of shape {tuple(self.ensemble)}; "
-                    f"those of {name}, of shape {tuple(given)}, do not fit them"
-                )
+                raise ValueError(f"the model's parameters carry the ensemble axes, of shape {tuple(self.ensemble)}; "
+                                 f"those of {name}, of shape {tuple(given)}, do not fit them")
 
     def to(self, *where: Any) -> "Training":
         """On another device or in another dtype."""

@@ -226,17 +226,14 @@ class LabelNoise(_Plain):
 
     def _unit(self, members: torch.Size, n: int, step: int) -> Tensor:
         """Uniform numbers, shape ``(*E, n)``: a label is flipped where one is below p."""
-
         def draw(seed: int, shape: tuple[int, ...]) -> Tensor:
             return torch.rand(shape, generator=rng.generator(seed, f"label noise {step}"), dtype=torch.float64)
 
         if not isinstance(self.seed, tuple):
             return draw(self.seed, (*members, n))
         if len(members) <= self.axis or members[self.axis] != len(self.seed):
-            raise ValueError(
-                f"seed must name one stream for each member along axis {self.axis} of the ensemble, "
-                f"shape {tuple(members)}; got {len(self.seed)}"
-            )
+            raise ValueError(f"seed must name one stream for each member along axis {self.axis} of the ensemble, "
+                             f"shape {tuple(members)}; got {len(self.seed)}")
         each = torch.stack([draw(one, (n,)) for one in self.seed])
         return each.reshape(len(self.seed), *[1] * (len(members) - self.axis - 1), n).expand(*members, n)
 
@@ -324,9 +321,8 @@ class Adam(_Plain):
         (taken, first, second), (one, two), grad = state, self.betas, problem.gradient(params)
         lr, taken = self.rate(state), taken + 1
         first = {name: per_member(one, m) * m + per_member(1 - one, m) * grad[name] for name, m in first.items()}
-        second = {
-            name: per_member(two, v) * v + per_member(1 - two, v) * grad[name].square() for name, v in second.items()
-        }
+        second = {name: per_member(two, v) * v + per_member(1 - two, v) * grad[name].square()
+                  for name, v in second.items()}
         moved = {}
         for name, p in params.items():
             scale = (second[name] / per_member(1 - two**taken, p)).sqrt() + per_member(self.epsilon, p)

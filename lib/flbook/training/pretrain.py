@@ -39,10 +39,8 @@ class Recipe:
 
     def __post_init__(self):
         if self.steps < 1 or self.batch < 1 or self.warmup < 0:
-            raise ValueError(
-                f"steps and batch must be at least 1 and warmup at least 0; got steps={self.steps}, "
-                f"batch={self.batch}, warmup={self.warmup}"
-            )
+            raise ValueError(f"steps and batch must be at least 1 and warmup at least 0; got steps={self.steps}, "
+                             f"batch={self.batch}, warmup={self.warmup}")
         if not (math.isfinite(self.lr) and self.lr > 0):
             raise ValueError(f"lr must be positive and finite; got {self.lr}")
         for name, known in (("decay", DECAYS), ("precision", PRECISIONS)):
@@ -107,13 +105,8 @@ def pretrain(
     model.to(device)
     loss = loss or (at_every_position if hasattr(model, "predictions") else at_the_query)
     run = _Run(model, data, recipe, seed, device, loss)
-    setting = {
-        "model": {"kind": type(model).__name__, **{name: list(p.shape) for name, p in run.params.items()}},
-        "data": data,
-        "recipe": recipe,
-        "seed": seed,
-        "loss": loss,
-    }
+    setting = {"model": {"kind": type(model).__name__, **{name: list(p.shape) for name, p in run.params.items()}},
+               "data": data, "recipe": recipe, "seed": seed, "loss": loss}
     if checkpoint is not None and Path(checkpoint).is_file():
         run.restore(checkpoints.load(checkpoint, setting, device))
     advance = run.captured() if device.type == "cuda" and run.done < recipe.steps else run.advance
@@ -133,14 +126,8 @@ class _Run:
         self.like = next(iter(self.params.values()))
         gpu = device.type == "cuda"
         lr = torch.zeros((), device=device) if gpu else 0.0  # a captured step reads its rate from the device
-        self.optimizer = torch.optim.AdamW(
-            self.params.values(),
-            lr=lr,
-            betas=(0.9, recipe.beta_2),
-            fused=True,
-            weight_decay=recipe.weight_decay,
-            capturable=gpu,
-        )
+        self.optimizer = torch.optim.AdamW(self.params.values(), lr=lr, betas=(0.9, recipe.beta_2), fused=True,
+                                           weight_decay=recipe.weight_decay, capturable=gpu)
         with torch.no_grad():
             members = loss(model, self.draw(0)).shape
         self.rates = torch.tensor([recipe.rate(step) for step in range(recipe.steps)], device=device)

@@ -67,10 +67,8 @@ class Problem:
     def decaying(self, params: Params) -> Params:
         """The parameters before training, for a rule that lets all weights decay, those of the start too."""
         if self.coefficients:
-            raise ValueError(
-                f"{type(self).__name__} keeps the initial weights as they are, so it takes no weight decay"
-                "; train the weights themselves"
-            )
+            raise ValueError(f"{type(self).__name__} keeps the initial weights as they are, so it takes no weight decay"
+                             "; train the weights themselves")
         return params
 
     def linear(self) -> "Problem":
@@ -200,10 +198,8 @@ def check_fit(problem: Problem, rule: Rule) -> None:
     while isinstance(problem, Around):
         problem = problem.problem
     if problem.coefficients and not rule.linear:
-        raise ValueError(
-            f"{type(rule).__name__} leaves the span of gradients, in which {type(problem).__name__} keeps "
-            "the weights; train the weights themselves"
-        )
+        raise ValueError(f"{type(rule).__name__} leaves the span of gradients, in which {type(problem).__name__} keeps "
+                         "the weights; train the weights themselves")
 
 
 def _without(problem: Problem, part: str) -> ValueError:

@@ -30,8 +30,7 @@ class Setting(Grid):
 
     lr: tuple[NonNegative, ...] = axis([0.0], "step η on the first layer")  # before the fit, in units of sqrt(N)
     width: tuple[Count, ...] = axis(
-        [20, 50, 80, 110, 140, 170, 185, 195, 200, 205, 215, 230, 270, 340, 500, 1000, 3000], "features N"
-    )
+        [20, 50, 80, 110, 140, 170, 185, 195, 200, 205, 215, 230, 270, 340, 500, 1000, 3000], "features N")
     ridge: tuple[NonNegative, ...] = axis([0.0], "ridge δ")  # in |y - Phi a|^2 + delta |a|^2; 0 is the minimum norm
     seed: tuple[Natural, ...] = axis(range(32), "seed")
     data: Literal["gaussian", "digits"] = "gaussian"  # inputs N(0, I) with a linear target, or handwritten digits
@@ -43,64 +42,27 @@ class Setting(Grid):
     @classmethod
     def tiny(cls) -> "Setting":
         """Below, at and above the threshold, with and without ridge and step."""
-        return cls(
-            lr=(0.0, 2.0), width=(5, 12, 20, 21, 80), ridge=(0.0, 0.3), seed=tuple(range(5)), n=20, d=8, points=200
-        )
+        return cls(lr=(0.0, 2.0), width=(5, 12, 20, 21, 80), ridge=(0.0, 0.3), seed=tuple(range(5)), n=20, d=8,
+                   points=200)
 
     @classmethod
     def ridges(cls) -> "Setting":
         """The same with ridges, so that the best can be picked."""
-        return cls(
-            width=(20, 50, 80, 110, 140, 170, 200, 230, 270, 340, 500, 1000, 2500),
-            ridge=tuple(float(f"{10**power:.3g}") for power in np.linspace(-3, 1.5, 13)),
-            seed=tuple(range(10)),
-        )
+        return cls(width=(20, 50, 80, 110, 140, 170, 200, 230, 270, 340, 500, 1000, 2500),
+                   ridge=tuple(float(f"{10**power:.3g}") for power in np.linspace(-3, 1.5, 13)), seed=tuple(range(10)))
 
     @classmethod
     def digits(cls) -> "Setting":
         """Handwritten digits of ten classes, a tenth of the training labels wrong."""
-        return cls(
-            data="digits",
-            noise=0.1,
-            seed=tuple(range(10)),
-            ridge=(0.0, 1.0),
-            width=(10, 20, 40, 80, 120, 160, 180, 190, 200, 210, 220, 250, 300, 400, 700, 1500, 4000),
-        )
+        return cls(data="digits", noise=0.1, seed=tuple(range(10)), ridge=(0.0, 1.0),
+                   width=(10, 20, 40, 80, 120, 160, 180, 190, 200, 210, 220, 250, 300, 400, 700, 1500, 4000))
 
     @classmethod
     def paper(cls) -> "Setting":
         """As many digits as there are, close to the shape of the paper's figure, and fifteen features a sample."""
-        return cls(
-            data="digits",
-            n=800,
-            noise=0.1,
-            seed=tuple(range(10)),
-            ridge=(0.0, 4.0),
-            width=(
-                25,
-                50,
-                100,
-                200,
-                300,
-                400,
-                500,
-                600,
-                700,
-                750,
-                780,
-                800,
-                820,
-                850,
-                900,
-                1000,
-                1200,
-                1600,
-                2400,
-                4000,
-                7000,
-                12000,
-            ),
-        )
+        return cls(data="digits", n=800, noise=0.1, seed=tuple(range(10)), ridge=(0.0, 4.0),
+                   width=(25, 50, 100, 200, 300, 400, 500, 600, 700, 750, 780, 800, 820, 850, 900, 1000, 1200, 1600,
+                          2400, 4000, 7000, 12000))
 
     @classmethod
     def trained(cls) -> "Setting":
@@ -118,19 +80,11 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     where = devices.device(device)
     x, y, x_test, y_test = (part.to(where) for part in sample(setting))
     cells = [_fitted(setting, width, lr, x, y, x_test, y_test) for lr in setting.lr for width in setting.width]
-    names = {
-        "risk": ("test risk", "1"),
-        "test_error": ("test error", "fraction"),
-        "train_risk": ("training risk", "1"),
-        "norm": ("length of the solution |a|", "1"),
-    }
-    return labelled(
-        {
-            name: (tuple(setting.coordinates()), column, *text)
-            for (name, text), column in zip(names.items(), zip(*cells, strict=True), strict=True)
-        },
-        setting.coordinates(),
-    )
+    names = {"risk": ("test risk", "1"), "test_error": ("test error", "fraction"),
+             "train_risk": ("training risk", "1"), "norm": ("length of the solution |a|", "1")}
+    return labelled({name: (tuple(setting.coordinates()), column, *text)
+                     for (name, text), column in zip(names.items(), zip(*cells, strict=True), strict=True)},
+                    setting.coordinates())
 
 
 run = sweeps(measure, chunk={"seed": 1})
@@ -160,12 +114,8 @@ def _fitted(setting: Setting, width: int, lr: float, x, y, x_test, y_test) -> tu
     a = solutions(features, y, setting.ridge)  # (ridge, seed, outputs, N)
     f, f_test = torch.einsum("snk,rsok->rson", features, a), torch.einsum("snk,rsok->rson", fresh, a)
     missed = (f_test * y_test <= 0) if y.shape[1] == 1 else (f_test.argmax(2) != y_test.argmax(1))[:, :, None]
-    return (
-        (f_test - y_test).square().sum(2).mean(-1),
-        missed.double().mean((-2, -1)),
-        (f - y).square().sum(2).mean(-1),
-        a.square().sum((-2, -1)).sqrt(),
-    )
+    return ((f_test - y_test).square().sum(2).mean(-1), missed.double().mean((-2, -1)),
+            (f - y).square().sum(2).mean(-1), a.square().sum((-2, -1)).sqrt())
 
 
 def subset(n: int = 40, d: int = 200, noise: float = 0.5, seeds: int = 400) -> xr.Dataset:
@@ -179,10 +129,8 @@ def subset(n: int = 40, d: int = 200, noise: float = 0.5, seeds: int = 400) -> x
     y = slope * x.sum(-1) + noise * rng.normal((n,), tuple(range(seeds)), "label noise")
     risks = [(estimators.min_norm(x[..., :p], y) - slope).square().sum(-1) + (d - p) * slope**2 for p in widths]
     exact = [subset_risk(n, p, p / d, 1 - p / d, noise) for p in widths]
-    return labelled(
-        {"risk": (("p", "seed"), risks, "test risk"), "exact": ("p", exact, "test risk")},
-        {"p": ("p", list(widths), "coordinates p")},
-    )
+    return labelled({"risk": (("p", "seed"), risks, "test risk"), "exact": ("p", exact, "test risk")},
+                    {"p": ("p", list(widths), "coordinates p")})
 
 
 def curves(widths: tuple[int, ...], n: int = 12, noise: float = 0.2, seed: int = 0) -> xr.Dataset:
@@ -196,12 +144,9 @@ def curves(widths: tuple[int, ...], n: int = 12, noise: float = 0.2, seed: int =
         features, fresh = (network.features(torch.stack([8 * part, 4 + 0 * part], -1)) for part in (at, grid))
         fits.append(fresh @ estimators.min_norm(features, y))
     return xr.Dataset(
-        {
-            "fit": (("width", "x"), torch.stack(fits).numpy(), {"long_name": "fitted curve", "units": "1"}),
-            "target": ("x", torch.sin(3 * grid).numpy(), {"long_name": "target", "units": "1"}),
-            "y": ("sample", y.numpy(), {"long_name": "label", "units": "1"}),
-            "at": ("sample", at.numpy()),
-        },
+        {"fit": (("width", "x"), torch.stack(fits).numpy(), {"long_name": "fitted curve", "units": "1"}),
+         "target": ("x", torch.sin(3 * grid).numpy(), {"long_name": "target", "units": "1"}),
+         "y": ("sample", y.numpy(), {"long_name": "label", "units": "1"}), "at": ("sample", at.numpy())},
         coords={"width": list(widths), "x": grid.numpy()},
     )
 

@@ -30,15 +30,8 @@ def subset_risk(n: int, p: int, inside: float, outside: float, noise: float = 0.
 
 
 def random_features_risk(
-    n: int,
-    width: float,
-    ridge: float,
-    values: Sequence[float],
-    counts: Sequence[float],
-    weights: Sequence[float],
-    tail: float = 0.0,
-    rest: float = 0.0,
-    noise: float = 0.0,
+    n: int, width: float, ridge: float, values: Sequence[float], counts: Sequence[float], weights: Sequence[float],
+    tail: float = 0.0, rest: float = 0.0, noise: float = 0.0,
 ) -> float:
     r"""Risk of ridge regression on N random features, averaged over data and features, when all sizes are large.
 
@@ -61,10 +54,8 @@ def random_features_risk(
     Source: Simon et al. (2024), Section 4; for Gaussian inputs the limit is that of Mei and Montanari (2022).
     """
     if not (n >= 1 and width >= 1 and ridge >= 0 and tail >= 0):
-        raise ValueError(
-            f"n and width must be at least 1, ridge and tail not negative; got n={n}, width={width}, "
-            f"ridge={ridge}, tail={tail}"
-        )
+        raise ValueError(f"n and width must be at least 1, ridge and tail not negative; got n={n}, width={width}, "
+                         f"ridge={ridge}, tail={tail}")
     s, count, b = (np.asarray(part, float) for part in (values, counts, weights))
 
     def sums(g: float) -> tuple[float, float]:

@@ -54,9 +54,8 @@ class Setting(Grid):
     @classmethod
     def tiny(cls) -> "Setting":
         """With and without a graph, from harmful to benign, the rivals beside the network."""
-        return cls(
-            model=("network", "linear", "lazy"), degree=(0.0, 6.0), snr=(0.05, 0.9), seed=(0, 1), n=20, m=8, steps=20
-        )
+        return cls(model=("network", "linear", "lazy"), degree=(0.0, 6.0), snr=(0.05, 0.9), seed=(0, 1), n=20, m=8,
+                   steps=20)
 
     @classmethod
     def book(cls) -> "Setting":
@@ -71,14 +70,8 @@ class Setting(Grid):
     @classmethod
     def rivals(cls) -> "Setting":
         """With and without the graph, what learns no feature."""
-        return cls(
-            model=("linear", "lazy"),
-            degree=(0.0, 48.0),
-            snr=lattice(0.005, 0.4, 9),
-            seed=tuple(range(10)),
-            lr=0.05,
-            steps=100,
-        )
+        return cls(model=("linear", "lazy"), degree=(0.0, 48.0), snr=lattice(0.005, 0.4, 9), seed=tuple(range(10)),
+                   lr=0.05, steps=100)
 
     @classmethod
     def paper(cls) -> "Setting":
@@ -104,23 +97,13 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
         for name in setting.model:
             chosen = rival(network, name)
             params = fit(chosen, rule(setting, q, name, network.y), setting.steps).params
-            cells.append(
-                [
-                    measures.test_error(chosen, params, setting.points),
-                    measures.train_error(chosen, params),
-                    chosen.train_loss(params),
-                ]
-            )
+            cells.append([measures.test_error(chosen, params, setting.points), measures.train_error(chosen, params),
+                          chosen.train_loss(params)])
     dims = ("q", "model", "degree", "seed", "snr")
     test_error, train_error, train_loss = zip(*cells, strict=True)
-    return labelled(
-        {
-            "test_error": (dims, test_error, "test error", "fraction"),
-            "train_error": (dims, train_error, "training error", "fraction"),
-            "train_loss": (dims, train_loss, "training loss", "nats"),
-        },
-        setting.coordinates(),
-    )
+    return labelled({"test_error": (dims, test_error, "test error", "fraction"),
+                     "train_error": (dims, train_error, "training error", "fraction"),
+                     "train_loss": (dims, train_loss, "training loss", "nats")}, setting.coordinates())
 
 
 run = sweeps(measure)
@@ -135,27 +118,18 @@ def exact(setting: Setting, q: float) -> GraphTraining:
     """The same in float64."""
     root = math.sqrt(setting.d)
     y, _ = flipped_labels(setting.n, 0.0, setting.seed[0])
-    gram = draw_gram(
-        setting.n, 2 * setting.m, setting.d, sigma_0=setting.start / root, orthogonal=True, seed=setting.seed
-    )
+    gram = draw_gram(setting.n, 2 * setting.m, setting.d, sigma_0=setting.start / root, orthogonal=True,
+                     seed=setting.seed)
     matrix = torch.stack([setting.graph(degree).convolution(y, setting.seed) for degree in setting.degree])
     members = matrix.shape[:2]
     sizes = (matrix.diagonal(dim1=-2, dim2=-1).sqrt()).diag_embed()  # 1 / sqrt(D_i + 1)
     gram = convolved(gram, matrix if setting.shared else sizes)
-    gram = Gram(
-        *(
-            part.expand(*members, *part.shape[part.ndim - own :])
-            for part, own in zip(gram, (0, 1, 2, 1, 2, 2, 1), strict=True)
-        )
-    )
+    gram = Gram(*(part.expand(*members, *part.shape[part.ndim - own:])
+                  for part, own in zip(gram, (0, 1, 2, 1, 2, 2, 1), strict=True)))
     nodes = [setting.graph(degree).neighbourhoods(setting.points) for degree in setting.degree]
     return GraphTraining(
-        gram.with_signals(torch.tensor(setting.snr, dtype=torch.float64) * root),
-        y,
-        y,
-        scale=1 / setting.m,
-        activation=relu_power(q),
-        law=partial(noise_preactivations, sigma_xi=1.0, orthogonal=True),
+        gram.with_signals(torch.tensor(setting.snr, dtype=torch.float64) * root), y, y, scale=1 / setting.m,
+        activation=relu_power(q), law=partial(noise_preactivations, sigma_xi=1.0, orthogonal=True),
         share=(matrix @ y)[:, :, None],
         nodes=Neighbourhoods(*(torch.stack(part)[:, None, None] for part in zip(*nodes, strict=True))),
     )

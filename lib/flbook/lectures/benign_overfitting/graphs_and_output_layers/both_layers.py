@@ -41,26 +41,16 @@ class TwoLayerTraining(GramTraining):
     def of(cls, data: Any, sample: Any, cnn: TrainableCNN) -> "TwoLayerTraining":
         """The same problem as ``Training(cnn, sample.x, sample.observed)``."""
         w = cnn.w.detach().flatten(-3, -2)
-        return cls(
-            Gram.of(sample, w),
-            sample.y.to(w),
-            sample.observed.to(w),
-            cnn.scale,
-            cnn.activation,
-            law=data.test_law,
-            v_0=cnn.v.detach()[..., 0, 0],
-        )
+        return cls(Gram.of(sample, w), sample.y.to(w), sample.observed.to(w), cnn.scale, cnn.activation,
+                   law=data.test_law, v_0=cnn.v.detach()[..., 0, 0])
 
     def start(self) -> Params:
         """Coefficients before training, zero, and output weights +v_0 and -v_0."""
         params = super().start()
         size, (k, n) = torch.as_tensor(self.v_0).to(params["mu"]), params["xi"].shape[-2:]
         members = torch.broadcast_shapes(size.shape, params["mu"].shape[:-1])
-        return {
-            "mu": params["mu"].new_zeros(*members, k),
-            "xi": params["mu"].new_zeros(*members, k, n),
-            "v": (size[..., None] * signs(k, size)).expand(*members, k),
-        }
+        return {"mu": params["mu"].new_zeros(*members, k), "xi": params["mu"].new_zeros(*members, k, n),
+                "v": (size[..., None] * signs(k, size)).expand(*members, k)}
 
     def _sums(self, z: dict[str, Tensor]) -> Tensor:
         """Responses of every filter to both patches of every sample, summed: ``(*E, k, n)``."""
@@ -80,11 +70,8 @@ class TwoLayerTraining(GramTraining):
         plus = self.slope(z["plus"], "plus") * (slope_of_loss * (self.y > 0)).sum(-1, keepdim=True)
         minus = self.slope(z["minus"], "minus") * (slope_of_loss * (self.y < 0)).sum(-1, keepdim=True)
         noise = v[..., None] * self.slope(z["noise"], "noise") * slope_of_loss[..., None, :]
-        grad = {
-            "mu": v * (plus - minus),
-            "xi": noise,
-            "v": self.scale * torch.einsum("...kn,...n->...k", sums, slope_of_loss),
-        }
+        grad = {"mu": v * (plus - minus), "xi": noise,
+                "v": self.scale * torch.einsum("...kn,...n->...k", sums, slope_of_loss)}
         return self.with_start(grad, params)
 
     def norm(self, direction: Params) -> Float[Tensor, "*E"]:

@@ -71,15 +71,12 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     network = problem(setting, device, torch.float32)
     params = fit(network, rule(setting), setting.steps).params
     dims = ("v_0", "seed", "r")
-    return labelled(
-        {
-            "test_error": (dims, measures.test_error(network, params, setting.points), "test error", "fraction"),
-            "train_error": (dims, measures.train_error(network, params), "training error", "fraction"),
-            "train_loss": (dims, network.train_loss(params), "training loss", "nats"),
-            "output": (dims, params["v"].abs().mean(-1), "mean output weight |v|"),
-        },
-        setting.coordinates(),
-    )
+    return labelled({
+        "test_error": (dims, measures.test_error(network, params, setting.points), "test error", "fraction"),
+        "train_error": (dims, measures.train_error(network, params), "training error", "fraction"),
+        "train_loss": (dims, network.train_loss(params), "training loss", "nats"),
+        "output": (dims, params["v"].abs().mean(-1), "mean output weight |v|"),
+    }, setting.coordinates())
 
 
 run = sweeps(measure)
@@ -92,9 +89,8 @@ def problem(setting: Setting, device: str = "cpu", dtype: torch.dtype = torch.fl
     mu = (torch.tensor(setting.r, dtype=torch.float64) * setting.d / setting.n) ** 0.25
     gram = Gram(*(part[None] for part in gram.with_signals(mu)))
     size = torch.tensor(setting.v_0, dtype=torch.float64)[:, None, None]
-    network = TwoLayerTraining(
-        gram, y, observed, 1 / setting.m, v_0=size, law=partial(noise_preactivations, sigma_xi=1.0)
-    )
+    network = TwoLayerTraining(gram, y, observed, 1 / setting.m, v_0=size,
+                               law=partial(noise_preactivations, sigma_xi=1.0))
     return network.to(devices.device(device), dtype)
 
 
@@ -110,12 +106,8 @@ def growth(setting: Setting, device: str = "cpu") -> xr.Dataset:
     network = problem(setting, device)
     balance = network.balance(network.start())
     quantities = [
-        Quantity(
-            "filter",
-            lambda p: network.weight_gram(p).diagonal(dim1=-2, dim2=-1).sqrt().mean(-1),
-            (),
-            "mean length of a filter |w|",
-        ),
+        Quantity("filter", lambda p: network.weight_gram(p).diagonal(dim1=-2, dim2=-1).sqrt().mean(-1), (),
+                 "mean length of a filter |w|"),
         Quantity("output", lambda p: p["v"].abs().mean(-1), (), "mean output weight |v|"),
         Quantity("drift", lambda p: (network.balance(p) - balance).abs().amax(-1), (), "largest drift of |w|² - v²"),
         Quantity("train_loss", network.train_loss, (), "training loss", "nats"),

@@ -60,17 +60,8 @@ class Setting(Grid):
     @classmethod
     def tiny(cls) -> "Setting":
         """Without and with a first stage, the rivals beside the network."""
-        return cls(
-            model=("network", *RIVALS),
-            d=(500, 10**8),
-            n_snr2=(1.0, 12.0),
-            seed=(0, 1, 2),
-            n=20,
-            m=6,
-            lr=0.3,
-            steps=30,
-            points=16,
-        )
+        return cls(model=("network", *RIVALS), d=(500, 10**8), n_snr2=(1.0, 12.0), seed=(0, 1, 2), n=20, m=6, lr=0.3,
+                   steps=30, points=16)
 
     @classmethod
     def flips(cls) -> "Setting":
@@ -80,28 +71,22 @@ class Setting(Grid):
     @classmethod
     def rivals(cls) -> "Setting":
         """The models whose features do not move."""
-        return cls(
-            model=("linear", "lazy", "frozen"), d=(10**9,), n_snr2=(1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0)
-        )
+        return cls(model=("linear", "lazy", "frozen"), d=(10**9,),
+                   n_snr2=(1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0))
 
     @classmethod
     def paper(cls) -> "Setting":
         """Eight flip probabilities, two dimensions, sixteen signal strengths, training four times as long."""
         flips, strengths = (0.04 * k for k in range(1, 9)), (2 ** (k / 3) for k in range(16))
-        return cls(
-            flip_prob=tuple(round(p, 2) for p in flips),
-            n_snr2=tuple(float(f"{a:.3g}") for a in strengths),
-            seed=tuple(range(12)),
-            steps=1000,
-        )
+        return cls(flip_prob=tuple(round(p, 2) for p in flips), n_snr2=tuple(float(f"{a:.3g}") for a in strengths),
+                   seed=tuple(range(12)), steps=1000)
 
     def check(self) -> None:
         """Refuse samples without flipped or without clean labels, and too few dimensions."""
         for p in self.flip_prob:
             if not 1 <= round(p * self.n) < self.n:
-                raise ValueError(
-                    f"flip_prob must leave at least one flipped and one clean sample of n = {self.n}; got {p}"
-                )
+                raise ValueError(f"flip_prob must leave at least one flipped and one clean sample of n = {self.n}; got "
+                                 f"{p}")
         for d in self.d:
             check_room(self.n, 2 * self.m, d)
 
@@ -122,15 +107,8 @@ run = sweeps(measure, chunk={"flip_prob": 2})
 
 def problem(setting: Setting, device: str = "cpu") -> GramTraining:
     """The training problems of all (flip_prob, d, seed, n_snr2), in that order of ensemble axes."""
-    drawn = draw_training(
-        setting.n,
-        setting.m,
-        setting.d,
-        n_snr2=setting.n_snr2,
-        flip_prob=setting.flip_prob,
-        start=setting.start,
-        seed=setting.seed,
-    )
+    drawn = draw_training(setting.n, setting.m, setting.d, n_snr2=setting.n_snr2, flip_prob=setting.flip_prob,
+                          start=setting.start, seed=setting.seed)
     return drawn.to(devices.device(device), torch.float32)
 
 
@@ -165,22 +143,11 @@ def quantities(network: GramTraining | FrozenGramTraining, points: int = 128) ->
         return measures.test_error(RecycledTest(network, law) if cosine else network, params, points)
 
     rows = [
-        Quantity(
-            f"fitted_{name}",
-            lambda params, group=group: fitted(params, group),
-            (),
-            f"{name} samples fitted",
-            "fraction",
-        )
-        for name, group in groups.items()
+        Quantity(f"fitted_{name}", lambda params, group=group: fitted(params, group), (),
+                 f"{name} samples fitted", "fraction") for name, group in groups.items()
     ] + [
-        Quantity(
-            f"noise_{name}",
-            lambda params, group=group: own_noise(params, group),
-            (),
-            f"said about the noise of {name} samples, N",
-        )
-        for name, group in groups.items()
+        Quantity(f"noise_{name}", lambda params, group=group: own_noise(params, group), (),
+                 f"said about the noise of {name} samples, N") for name, group in groups.items()
     ]
     return [
         *rows,
@@ -202,15 +169,8 @@ def limit(setting: Setting, model: str = "network") -> xr.Dataset:
         Quantity("fitted_flipped", groups.fitted_flipped, (), "flipped samples fitted", "fraction"),
         Quantity("test_recycled", groups.recycled_error, (), "test error, training noise", "fraction"),
         Quantity("signal", lambda params: params["signal"], (), "said about the signal, S"),
-        *(
-            Quantity(
-                f"noise_{name}",
-                lambda params, name=name: params[name] @ groups.weight,
-                (),
-                f"said about the noise of {name} samples, N",
-            )
-            for name in ("clean", "flipped")
-        ),
+        *(Quantity(f"noise_{name}", lambda params, name=name: params[name] @ groups.weight, (),
+                   f"said about the noise of {name} samples, N") for name in ("clean", "flipped")),
         Quantity("train_loss", groups.train_loss, (), "training loss", "nats"),
     ]
     rule, axes = GradientDescent(setting.lr * speed), ("flip_prob", "n_snr2")
@@ -222,14 +182,8 @@ def limit(setting: Setting, model: str = "network") -> xr.Dataset:
 def margins(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Observed label times output of every training sample, step by step; of the first member of every axis."""
     network = problem(setting, device)
-    record = [
-        Quantity(
-            "margin",
-            lambda params: network.predict(params) * network.observed,
-            ("sample",),
-            "observed label times output",
-        )
-    ]
+    record = [Quantity("margin", lambda params: network.predict(params) * network.observed, ("sample",),
+                       "observed label times output")]
     rule = GradientDescent(step_size(setting, network.gram.w_w))
     history = fit(network, rule, setting.steps, record, AXES, log_steps(setting.steps, 24)).history
     flipped = (network.y != network.observed)[0, 0, 0, 0].cpu().numpy()
@@ -253,13 +207,9 @@ def overlap(setting: Setting, cosines: tuple[float, ...], device: str = "cpu") -
         beaten = cosine * noise * network.observed > signal[..., None]
         predicted.append(beaten.to(noise).mean(-1) / 2)
     dims, cosine = ("cosine", *AXES), ("cosine", list(cosines), "cosine of test noise with training noise")
-    return labelled(
-        {
-            "test_error": (dims, wrong, "test error", "fraction"),
-            "predicted": (dims, predicted, "share with cosine · N > S, halved", "fraction"),
-        },
-        {"cosine": cosine} | setting.coordinates(*AXES),
-    )
+    return labelled({"test_error": (dims, wrong, "test error", "fraction"),
+                     "predicted": (dims, predicted, "share with cosine · N > S, halved", "fraction")},
+                    {"cosine": cosine} | setting.coordinates(*AXES))
 
 
 def crossing(curves: xr.DataArray, x: str, level: float) -> fits.Fit:

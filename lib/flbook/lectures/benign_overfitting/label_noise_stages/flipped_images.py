@@ -38,9 +38,8 @@ class FlippedImages(Checked):
         smallest = min(int((self.images.y == sign).sum()) for sign in (1, -1))
         most = 2 * smallest - (1 if self.unseen is None else 0)
         if not 2 <= self.n <= most:
-            raise ValueError(
-                f"n must lie between 2 and {most}, since the smaller class has {smallest} pictures; got {self.n}"
-            )
+            raise ValueError(f"n must lie between 2 and {most}, since the smaller class has {smallest} pictures; got "
+                             f"{self.n}")
 
     def draw(self, seed: int | tuple[int, ...] = 0) -> PictureSample:
         """A training sample in float64; classes take turns, and the first round(p n) samples are flipped."""
@@ -67,7 +66,6 @@ class FlippedImages(Checked):
 
     def _standard(self, pixels: Tensor) -> Float[Tensor, "N c h w"]:
         """Pictures with a channel axis, each channel standardised by the moments of `images`."""
-
         def coloured(pictures):
             return pictures[:, None] if pictures.ndim == 3 else pictures
 

@@ -62,24 +62,15 @@ class Setting(Grid):
     @classmethod
     def cifar(cls) -> "Setting":
         """A VGG with 11 layers on CIFAR-10's first two classes, 10 000 training pictures; for a GPU."""
-        return cls(
-            model=("vgg",),
-            pair=("airplane automobile",),
-            seed=(0, 1, 2),
-            n=10000,
-            lr=0.01,
-            epochs=60,
-            batch=100,
-            every=1,
-        )
+        return cls(model=("vgg",), pair=("airplane automobile",), seed=(0, 1, 2), n=10000, lr=0.01, epochs=60,
+                   batch=100, every=1)
 
     def check(self) -> None:
         """Refuse samples without flipped or without clean pictures, and records beyond the end."""
         for p in self.flip_prob:
             if not 1 <= round(p * self.n) < self.n:
-                raise ValueError(
-                    f"flip_prob must leave at least one flipped and one clean picture of n = {self.n}; got {p}"
-                )
+                raise ValueError(f"flip_prob must leave at least one flipped and one clean picture of n = {self.n}; "
+                                 f"got {p}")
         if self.epochs < self.every:
             raise ValueError(f"every must lie between 1 and epochs = {self.epochs}; got {self.every}")
 
@@ -87,13 +78,9 @@ class Setting(Grid):
 def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Train every cell; dimensions (model, pair, flip_prob, seed, epoch)."""
     rows = [
-        xr.concat(
-            [
-                xr.concat([one(setting, model, pair, p, device) for p in setting.flip_prob], "flip_prob")
-                for pair in setting.pair
-            ],
-            "pair",
-        )
+        xr.concat([
+            xr.concat([one(setting, model, pair, p, device) for p in setting.flip_prob], "flip_prob")
+            for pair in setting.pair], "pair")
         for model in setting.model
     ]
     whole = xr.concat(rows, "model").transpose("model", "pair", "flip_prob", "seed", "epoch")
@@ -153,24 +140,16 @@ def one(setting: Setting, model: str, pair: str, flip_prob: float, device: str) 
     record = [
         Quantity("train_clean", lambda params: fitted(params, 1 - flipped), (), "clean pictures fitted", "fraction"),
         Quantity("noise_flipped", lambda params: fitted(params, flipped), (), "flipped pictures fitted", "fraction"),
-        Quantity(
-            "test_accuracy",
-            lambda params: (outputs(task, params, x_test) * y_test > 0).to(flipped).mean(-1),
-            (),
-            "accuracy on fresh pictures",
-            "fraction",
-        ),
+        Quantity("test_accuracy", lambda params: (outputs(task, params, x_test) * y_test > 0).to(flipped).mean(-1), (),
+                 "accuracy on fresh pictures", "fraction"),
         Quantity("small_loss", small_loss, (), "wrong labels among those of small loss", "fraction"),
     ]
     per_epoch = 1 if setting.batch is None else setting.n // setting.batch
     at = [epoch * per_epoch for epoch in range(0, setting.epochs + 1, setting.every)]
     history = fit(task, Momentum(setting.lr, 0.9), at[-1], record, ("seed",), at).history
     epoch = {"long_name": "epoch", "units": "1"}
-    return (
-        history.assign_coords(step=history.step // per_epoch)
-        .rename(step="epoch")
-        .assign_coords(epoch=("epoch", [step // per_epoch for step in at], epoch))
-    )
+    return history.assign_coords(step=history.step // per_epoch).rename(step="epoch").assign_coords(
+        epoch=("epoch", [step // per_epoch for step in at], epoch))
 
 
 def best_epoch(dataset: xr.Dataset) -> xr.DataArray:

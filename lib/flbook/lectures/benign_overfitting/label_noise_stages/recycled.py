@@ -22,9 +22,8 @@ class RecycledTest:
 
     def __post_init__(self):
         if self.problem.bias:
-            raise ValueError(
-                "the problem must have no bias (bias=False): a bias would be counted twice in noise that is a sum"
-            )
+            raise ValueError("the problem must have no bias (bias=False): a bias would be counted twice in noise that "
+                             "is a sum")
 
     @property
     def observed(self) -> Tensor:

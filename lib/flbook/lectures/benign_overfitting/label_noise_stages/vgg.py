@@ -69,10 +69,8 @@ class VGG(nn.Module):
         self.image, self.plan, self.activation = image, PLANS[plan], activation
         shrink = 2 ** len(self.plan)
         if min(image[1:]) < shrink:
-            raise ValueError(
-                f"image must be (channels, rows, columns) with at least {shrink} rows and columns, since "
-                f"each of {len(self.plan)} blocks halves them; got {image}"
-            )
+            raise ValueError(f"image must be (channels, rows, columns) with at least {shrink} rows and columns, since "
+                             f"each of {len(self.plan)} blocks halves them; got {image}")
         filters = [m for block in self.plan for m in block]
         for layer, (c, m) in enumerate(zip([image[0], *filters], filters, strict=False)):
             w = rng.normal((m, c, 3, 3), seed, f"VGG {layer}") * math.sqrt(2 / (9 * c))
@@ -86,10 +84,8 @@ class VGG(nn.Module):
     def features(self, x: Float[Tensor, "*#E n c h w"]) -> Float[Tensor, "*E n K"]:
         """What the read-out sees of n pictures: the last block's responses, flattened."""
         if x.shape[-3:] != self.image:
-            raise ValueError(
-                f"pictures of (channels, rows, columns) = {tuple(x.shape[-3:])} do not fit a network made "
-                f"for {self.image}; x has shape {tuple(x.shape)}"
-            )
+            raise ValueError(f"pictures of (channels, rows, columns) = {tuple(x.shape[-3:])} do not fit a network made "
+                             f"for {self.image}; x has shape {tuple(x.shape)}")
         layer = 0
         for block in self.plan:
             for _ in block:

@@ -55,16 +55,8 @@ class Setting(Grid):
     @classmethod
     def tiny(cls) -> "Setting":
         """A few small samples, network and rivals."""
-        return cls(
-            model=("network", "linear", "lazy"),
-            n=(8, 10),
-            flip_prob=(0.1, 0.2),
-            ratio=(2, 4),
-            gamma=(3.0,),
-            seed=(0, 1),
-            m=3,
-            points=256,
-        )
+        return cls(model=("network", "linear", "lazy"), n=(8, 10), flip_prob=(0.1, 0.2), ratio=(2, 4), gamma=(3.0,),
+                   seed=(0, 1), m=3, points=256)
 
     @classmethod
     def rivals(cls) -> "Setting":
@@ -79,25 +71,14 @@ class Setting(Grid):
     @classmethod
     def signals(cls) -> "Setting":
         """Samples against signal strength at d = 2n."""
-        return cls(
-            n=(15, 20, 30, 40),
-            ratio=(2,),
-            gamma=(0.0025, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16),
-            seed=tuple(range(5)),
-            gamma_unit="1",
-        )
+        return cls(n=(15, 20, 30, 40), ratio=(2,), gamma=(0.0025, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16),
+                   seed=tuple(range(5)), gamma_unit="1")
 
     @classmethod
     def flips(cls) -> "Setting":
         """Numbers k of flipped labels, at a signal strength of 1/k."""
-        return cls(
-            n=(40,),
-            flip_prob=(0.05, 0.1, 0.2),
-            ratio=(2, 4, 6, 8),
-            gamma=(1.0,),
-            seed=tuple(range(6)),
-            gamma_unit="1/k",
-        )
+        return cls(n=(40,), flip_prob=(0.05, 0.1, 0.2), ratio=(2, 4, 6, 8), gamma=(1.0,),
+                   seed=tuple(range(6)), gamma_unit="1/k")
 
     def check(self) -> None:
         """Refuse signals that are longer than a sample."""
@@ -169,19 +150,10 @@ def race(setting: Setting, steps: int = 7000, fresh: int = 512, at: tuple[int, .
     quantities = [
         Quantity("hinge_loss", network.train_loss, (), "hinge loss"),
         Quantity("train_error", lambda params: measures.train_error(network, params), (), "training error", "fraction"),
-        Quantity(
-            "test_error",
-            lambda params: measures.test_error(network, params, setting.points),
-            (),
-            "test error",
-            "fraction",
-        ),
-        Quantity(
-            "train_margin",
-            lambda params: network.observed * network.predict(params),
-            ("sample",),
-            "observed label times output",
-        ),
+        Quantity("test_error", lambda params: measures.test_error(network, params, setting.points), (), "test error",
+                 "fraction"),
+        Quantity("train_margin", lambda params: network.observed * network.predict(params), ("sample",),
+                 "observed label times output"),
         Quantity("fresh_margin", fresh_margin, ("fresh",), "true label times output"),
     ]
     rule = GradientDescent(setting.lr / (2 * setting.m))
@@ -204,9 +176,8 @@ def _trained(network: SinglePatchTraining, setting: Setting, device: str) -> xr.
     square = (svm * network.observed).sum(-1)
     error = readout_error(network, (svm * network.gram.x_mu).sum(-1), square)
     found |= {"svm_norm": (axes, square.sqrt().numpy()), "svm_error": (axes, error.numpy())}
-    return labelled(
-        {name: (*found[name], *text) for name, text in NAMES.items()}, {"stop": ("stop", list(STOPS), "stopped at")}
-    )
+    return labelled({name: (*found[name], *text) for name, text in NAMES.items()},
+                    {"stop": ("stop", list(STOPS), "stopped at")})
 
 
 def margin_error(setting: Setting, extra: float = 0.0) -> xr.DataArray:
@@ -220,13 +191,8 @@ def margin_error(setting: Setting, extra: float = 0.0) -> xr.DataArray:
     c = estimators.hard_margin(x_x + extra * torch.eye(setting.n[0]), observed)
     square = torch.einsum("...n,...np,...p->...", c, x_x, c)
     error = readout_error(network, (c * network.gram.x_mu).sum(-1), square)[:, 0]
-    return xr.DataArray(
-        error.numpy(),
-        setting.coordinates("ratio", "seed"),
-        ("ratio", "seed"),
-        "svm_error",
-        {"long_name": "test error of the margin classifier", "units": "fraction"},
-    )
+    return xr.DataArray(error.numpy(), setting.coordinates("ratio", "seed"), ("ratio", "seed"), "svm_error",
+                        {"long_name": "test error of the margin classifier", "units": "fraction"})
 
 
 def described(problem: SinglePatchTraining, stop: Stop, svm: torch.Tensor, points: int) -> dict[str, np.ndarray]:

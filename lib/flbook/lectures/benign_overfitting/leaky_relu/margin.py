@@ -28,10 +28,8 @@ def max_margin(ratio: float, gamma: float, n: float, flip_prob: float = 0.0) -> 
     Source: Montanari et al. (2019) for the method; this model derived in the lecture on leaky ReLU networks.
     """
     if not (ratio >= 1 and 0 < gamma < 1 and 0 <= flip_prob < 0.5):
-        raise ValueError(
-            f"max_margin needs d/n >= 1, so that every label can be fitted, 0 < gamma < 1 and flip_prob "
-            f"in [0, 1/2); got {ratio}, {gamma} and {flip_prob}"
-        )
+        raise ValueError(f"max_margin needs d/n >= 1, so that every label can be fitted, 0 < gamma < 1 and flip_prob "
+                         f"in [0, 1/2); got {ratio}, {gamma} and {flip_prob}")
 
     def square(s: float) -> float:
         return (s**2 / gamma + ratio * n * response(s, ratio, flip_prob) ** 2 / (1 - gamma)) / n

@@ -40,10 +40,8 @@ class SampleGram(NamedTuple):
         """From given data and filters."""
         if x.shape[-1] != w.shape[-1]:
             raise ValueError(f"samples of shape {tuple(x.shape)} and filters of shape {tuple(w.shape)} differ in d")
-        x_x, w_x, w_w = (
-            torch.einsum(f"...{rows}d,...{columns}d->...{rows}{columns}", left, right)
-            for rows, columns, left, right in (("n", "p", x, x), ("k", "n", w, x), ("k", "l", w, w))
-        )
+        x_x, w_x, w_w = (torch.einsum(f"...{rows}d,...{columns}d->...{rows}{columns}", left, right)
+                         for rows, columns, left, right in (("n", "p", x, x), ("k", "n", w, x), ("k", "l", w, w)))
         return cls(x_x, w_x, w_w, x @ mu, w @ mu, (mu @ mu).expand(x.shape[:-2]))
 
     @classmethod
@@ -77,10 +75,8 @@ class SinglePatchTraining(OwnSamples):
     def __post_init__(self):
         check_labels(self.observed)
         if self.observed.shape[-1] != self.gram.x_x.shape[-1]:
-            raise ValueError(
-                f"labels of shape {tuple(self.observed.shape)} do not fit the Gram matrix of "
-                f"n = {self.gram.x_x.shape[-1]} samples"
-            )
+            raise ValueError(f"labels of shape {tuple(self.observed.shape)} do not fit the Gram matrix of "
+                             f"n = {self.gram.x_x.shape[-1]} samples")
 
     @classmethod
     def of(cls, data: Any, sample: Any, cnn: TwoLayerCNN, loss: Any = hinge) -> "SinglePatchTraining":
@@ -103,7 +99,6 @@ class SinglePatchTraining(OwnSamples):
 
     def select(self, index: Tensor) -> "SinglePatchTraining":
         """Some members, by their place in the flattened ensemble, along one ensemble axis."""
-
         def pick(part: Tensor, own: int) -> Tensor:
             flat = part.expand(*self.members, *part.shape[part.ndim - own :]).flatten(0, len(self.members) - 1)
             return flat[index] if self.members else part[None][index]

@@ -65,10 +65,8 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     y, observed = flipped_labels(setting.n, setting.flip_prob, 0)
     d = torch.tensor(setting.d, dtype=torch.float64)
     mu = (torch.tensor(setting.r, dtype=torch.float64) * d[:, None] / setting.n) ** 0.25  # (d, r)
-    grams = [
-        draw_gram(setting.n, 2 * setting.m, int(one), sigma_0=setting.sigma_0, seed=setting.seed).with_signals(row)
-        for one, row in zip(setting.d, mu, strict=True)
-    ]
+    grams = [draw_gram(setting.n, 2 * setting.m, int(one), sigma_0=setting.sigma_0, seed=setting.seed).with_signals(row)
+             for one, row in zip(setting.d, mu, strict=True)]
     gram = SampleGram(*(torch.stack(part) for part in zip(*(SampleGram.added(one, y) for one in grams), strict=True)))
     activation = smooth_leaky_relu(setting.leak, setting.sharpness)
     network = SinglePatchTraining(gram, observed, (2 * setting.m) ** -0.5, activation, logistic)
@@ -83,11 +81,8 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
         "test_error": (measures.test_error(network, params, setting.points), "test error", "fraction"),
         "train_error": (measures.train_error(network, params), "training error", "fraction"),
         "cosine": ((on_x * average).sum(-1) / (square * length).sqrt(), "cosine between readout and average", "1"),
-        "bend": (
-            (network.preactivations(params).abs() * setting.sharpness > 2).double().mean((-2, -1)),
-            "share of pre-activations beyond the bend",
-            "fraction",
-        ),
+        "bend": ((network.preactivations(params).abs() * setting.sharpness > 2).double().mean((-2, -1)),
+                 "share of pre-activations beyond the bend", "fraction"),
     }
     return labelled({name: (("d", "seed", "r"), *column) for name, column in columns.items()}, setting.coordinates())
 

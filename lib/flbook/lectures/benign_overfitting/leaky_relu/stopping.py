@@ -60,9 +60,7 @@ class _Descent:
 
 
 def descend(
-    problem: SinglePatchTraining,
-    lr: float | Float[Tensor, "*E"],
-    levels: tuple[float, ...] = (0.0, 1.0),
+    problem: SinglePatchTraining, lr: float | Float[Tensor, "*E"], levels: tuple[float, ...] = (0.0, 1.0),
     limit: int = 100_000,
 ) -> list[Stop]:
     r"""Gradient descent on the mean loss until :math:`\min_i \tilde y_i f(x_i)` reaches each level; one `Stop` a level.
@@ -94,10 +92,8 @@ def descend(
     for k in range(len(levels)):
         late = step[k, moving.place] < 0
         kept[k][moving.place[late]] = moving.c[late]
-    return [
-        Stop(s.reshape(shape), {"x": p.mT.reshape(*shape, *like.shape[-1:], -1)})
-        for s, p in zip(step, kept, strict=True)
-    ]
+    return [Stop(s.reshape(shape), {"x": p.mT.reshape(*shape, *like.shape[-1:], -1)})
+            for s, p in zip(step, kept, strict=True)]
 
 
 def _reached(margin: Tensor, levels: tuple[float, ...]) -> Tensor:

@@ -67,13 +67,8 @@ class Setting(Grid):
     def rivals(cls) -> "Setting":
         """One n and d, from harmful to benign, with what learns no feature beside the network."""
         r = (0.1, 0.3, 1, 3, 10, 30)
-        return cls(
-            model=("network", *RIVALS),
-            n=(50,),
-            d=(2500,),
-            mu=tuple((x * 2500 / 50) ** 0.25 for x in r),
-            seed=tuple(range(16)),
-        )
+        return cls(model=("network", *RIVALS), n=(50,), d=(2500,), mu=tuple((x * 2500 / 50) ** 0.25 for x in r),
+                   seed=tuple(range(16)))
 
     @classmethod
     def authors(cls) -> "Setting":
@@ -84,16 +79,8 @@ class Setting(Grid):
     def paper(cls) -> "Setting":
         """The full grid of the authors' published code: |mu| = 0, 0.1, ..., 9.9, d = 100, 110, ..., 1090, ten seeds."""
         return cls(
-            n=(20,),
-            d=tuple(range(100, 1100, 10)),
-            mu=tuple(round(0.1 * s, 1) for s in range(100)),
-            seed=tuple(range(10)),
-            sigma_0=None,
-            scale=0.5,
-            bias=True,
-            lr=0.1,
-            lr_in_noise_time=False,
-            steps=100,
+            n=(20,), d=tuple(range(100, 1100, 10)), mu=tuple(round(0.1 * s, 1) for s in range(100)),
+            seed=tuple(range(10)), sigma_0=None, scale=0.5, bias=True, lr=0.1, lr_in_noise_time=False, steps=100,
         )
 
     def check(self) -> None:
@@ -113,24 +100,17 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
         for name in setting.model:
             chosen = rival(network, name)
             params = fit(chosen, rule, setting.steps).params
-            cells.append(
-                [
-                    measures.test_error(chosen, params, setting.points),
-                    measures.train_error(chosen, params),
-                    chosen.train_loss(params),
-                ]
-            )
+            cells.append([
+                measures.test_error(chosen, params, setting.points),
+                measures.train_error(chosen, params),
+                chosen.train_loss(params),
+            ])
     error, train_error, train_loss = (torch.stack(column) for column in zip(*cells, strict=True))
     flipped, dims = measures.flipped(error, setting.flip_prob), ("n", "model", "d", "seed", "mu")
-    return labelled(
-        {
-            "test_error": (dims, error, "test error", "fraction"),
-            "test_error_flipped": (dims, flipped, "test error on flipped labels", "fraction"),
-            "train_error": (dims, train_error, "training error", "fraction"),
-            "train_loss": (dims, train_loss, "training loss", "nats"),
-        },
-        setting.coordinates(),
-    )
+    return labelled({"test_error": (dims, error, "test error", "fraction"),
+                     "test_error_flipped": (dims, flipped, "test error on flipped labels", "fraction"),
+                     "train_error": (dims, train_error, "training error", "fraction"),
+                     "train_loss": (dims, train_loss, "training loss", "nats")}, setting.coordinates())
 
 
 run = sweeps(measure, chunk={"d": 1})
@@ -145,12 +125,9 @@ def problem(setting: Setting, n: int, device: str) -> GramTraining:
     else:
         gram = draw_gram(n, k, setting.d, sigma_0=setting.sigma_0, sigma_xi=setting.sigma_xi, seed=setting.seed)
     network = GramTraining(
-        gram.with_signals(torch.tensor(setting.mu, dtype=torch.float64)),
-        y,
-        observed,
+        gram.with_signals(torch.tensor(setting.mu, dtype=torch.float64)), y, observed,
         scale=1 / setting.m if setting.scale is None else setting.scale,
-        bias=setting.bias,
-        law=partial(noise_preactivations, sigma_xi=setting.sigma_xi),
+        bias=setting.bias, law=partial(noise_preactivations, sigma_xi=setting.sigma_xi),
     )
     return network.to(devices.device(device), torch.float32)
 
@@ -205,14 +182,10 @@ def margins(setting: Setting, device: str = "cpu") -> xr.Dataset:
     standard = measures.even_normal(setting.points, network.test_directions).to(network.y)
     plus, minus = network.test_outputs(params, standard)
     train, fresh = (network.predict(params) * network.observed)[0, 0], torch.cat([plus, -minus], -1)[0, 0]
-    return labelled(
-        {
-            "train": (("mu", "sample"), train, "observed label times output"),
-            "fresh": (("mu", "fresh"), fresh, "true label times output"),
-            "flipped": ("sample", network.y != network.observed, "label observed flipped"),
-        },
-        setting.coordinates("mu"),
-    )
+    return labelled({"train": (("mu", "sample"), train, "observed label times output"),
+                     "fresh": (("mu", "fresh"), fresh, "true label times output"),
+                     "flipped": ("sample", network.y != network.observed, "label observed flipped")},
+                    setting.coordinates("mu"))
 
 
 def at_equal(error: xr.DataArray, variable: xr.DataArray, low: float, high: float) -> xr.DataArray:

@@ -55,15 +55,8 @@ class Setting(Grid):
     @classmethod
     def tiny(cls) -> "Setting":
         """Either side of the boundary in a blink, every model."""
-        return cls(
-            model=("network", *RIVALS, "forecast"),
-            n=(10,),
-            d=(500, 2000),
-            snr=(0.1, 1.2),
-            seed=(0, 1, 2),
-            steps=10,
-            points=64,
-        )
+        return cls(model=("network", *RIVALS, "forecast"), n=(10,), d=(500, 2000), snr=(0.1, 1.2), seed=(0, 1, 2),
+                   steps=10, points=64)
 
     @classmethod
     def book(cls) -> "Setting":
@@ -78,7 +71,8 @@ class Setting(Grid):
     @classmethod
     def rivals(cls) -> "Setting":
         """One dimension, from far below the network's boundary to above it, with what learns no feature beside it."""
-        return cls(model=("network", *RIVALS), d=(16000,), snr=lattice(0.02, 1.0, 13), seed=tuple(range(10)), steps=400)
+        return cls(model=("network", *RIVALS), d=(16000,), snr=lattice(0.02, 1.0, 13), seed=tuple(range(10)),
+                   steps=400)
 
     @classmethod
     def lazy(cls) -> "Setting":
@@ -94,14 +88,8 @@ class Setting(Grid):
     @classmethod
     def paper(cls) -> "Setting":
         """Two powers, four sample sizes, four dimensions, and every forecast."""
-        return cls(
-            model=("network", "forecast"),
-            q=(3.0, 4.0),
-            n=(10, 20, 40, 80),
-            d=(4000, 16000, 64000, 256000),
-            snr=lattice(0.16, 1.0, 13),
-            steps=2000,
-        )
+        return cls(model=("network", "forecast"), q=(3.0, 4.0), n=(10, 20, 40, 80), d=(4000, 16000, 64000, 256000),
+                   snr=lattice(0.16, 1.0, 13), steps=2000)
 
     def check(self) -> None:
         """Refuse forecasts without a finite end, and cells in which vectors are too short."""
@@ -116,19 +104,11 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Train every cell to the end; dimensions (q, n, model, d, seed, snr). A forecast has no training error or loss."""
     cells = [_cell(setting, q, n, name, device) for q, n, name in product(setting.q, setting.n, setting.model)]
     dims = ("q", "n", "model", "d", "seed", "snr")
-    names = {
-        "test_error": ("test error", "fraction"),
-        "test_loss": ("test loss", "nats"),
-        "train_error": ("training error", "fraction"),
-        "train_loss": ("training loss", "nats"),
-    }
-    return labelled(
-        {
-            name: (dims, column, *text)
-            for (name, text), column in zip(names.items(), zip(*cells, strict=True), strict=True)
-        },
-        setting.coordinates(),
-    )
+    names = {"test_error": ("test error", "fraction"), "test_loss": ("test loss", "nats"),
+             "train_error": ("training error", "fraction"), "train_loss": ("training loss", "nats")}
+    return labelled({name: (dims, column, *text)
+                     for (name, text), column in zip(names.items(), zip(*cells, strict=True), strict=True)},
+                    setting.coordinates())
 
 
 run = sweeps(measure, chunk={"q": 1, "n": 1, "d": 3})
@@ -201,13 +181,8 @@ def clocks(setting: Setting, device: str = "cpu") -> xr.Dataset:
     one, q = setting.thinned(d=setting.d[:1]), setting.q[0]
     rows = [_clock(one, q, n, device) for n in setting.n]
     dims, names = ("n", "seed", "snr"), ("signal", "noise", "signal_theory", "noise_theory")
-    return labelled(
-        {
-            name: (dims, column, f"{name.replace('_', ' ')}: time")
-            for name, column in zip(names, zip(*rows, strict=True), strict=True)
-        },
-        setting.coordinates(*dims),
-    )
+    return labelled({name: (dims, column, f"{name.replace('_', ' ')}: time")
+                     for name, column in zip(names, zip(*rows, strict=True), strict=True)}, setting.coordinates(*dims))
 
 
 def _clock(setting: Setting, q: float, n: int, device: str) -> list[np.ndarray]:
@@ -232,10 +207,8 @@ def _clock(setting: Setting, q: float, n: int, device: str) -> list[np.ndarray]:
 def _watched(setting: Setting, q: float, n: int, device: str) -> xr.Dataset:
     """At the first d, every contestant's position over time, (step, seed, snr, filter or sample)."""
     network = exact(setting, q, n).to(devices.device(device))
-    record = [
-        Quantity("u", lambda p: race.positions(network, p)[0], ("filter",), "signal j⟨w, μ⟩ of a filter"),
-        Quantity("z", lambda p: race.positions(network, p)[1], ("sample",), "noise ⟨w, ξ⟩ of a sample"),
-    ]
+    record = [Quantity("u", lambda p: race.positions(network, p)[0], ("filter",), "signal j⟨w, μ⟩ of a filter"),
+              Quantity("z", lambda p: race.positions(network, p)[1], ("sample",), "noise ⟨w, ξ⟩ of a sample")]
     rule = GradientDescent(step_size(setting, n, network.gram.w_w))
     axes = ("d", "seed", "snr")
     return fit(network, rule, setting.steps, record, axes, log_steps(setting.steps, 400)).history.isel(d=0)

@@ -85,9 +85,8 @@ run = sweeps(measure, chunk={"d": 2})
 
 def variables(axes: tuple[str, ...], watched: list[Quantity], columns: Iterable) -> dict[str, tuple]:
     """Quantities over some axes as the variables of a Dataset."""
-    return {
-        q.name: ((*axes, *q.dims), values, q.long_name, q.units) for q, values in zip(watched, columns, strict=True)
-    }
+    return {q.name: ((*axes, *q.dims), values, q.long_name, q.units)
+            for q, values in zip(watched, columns, strict=True)}
 
 
 def token(setting: Setting) -> dict[str, tuple]:
@@ -203,13 +202,8 @@ def pooled(setting: Setting, device: str = "cpu") -> xr.Dataset:
         params = fit(rival, pooled_rule(setting, d), setting.steps).params
         rows.append([measures.train_error(rival, params), measures.test_error(rival, params, setting.points)])
     dims, (train, test) = ("d", "seed", "mu"), zip(*rows, strict=True)
-    return labelled(
-        {
-            "train_error": (dims, train, "training error", "fraction"),
-            "test_error": (dims, test, "test error", "fraction"),
-        },
-        setting.coordinates(),
-    )
+    return labelled({"train_error": (dims, train, "training error", "fraction"),
+                     "test_error": (dims, test, "test error", "fraction")}, setting.coordinates())
 
 
 def stored(dataset: xr.Dataset) -> xr.Dataset:

@@ -189,9 +189,8 @@ def shared(model, outputs, value, network: SpanTraining) -> list[Quantity]:
         return (network.y[:, None] * value(params)[..., 2:].unflatten(-1, (-1, network.tokens - 1))).mean((-2, -1))
 
     return [
-        Quantity(
-            "test_loss", lambda p: model.loss(margin(p), torch.ones_like(label)).mean((-2, -1)), (), "test loss", "nats"
-        ),
+        Quantity("test_loss", lambda p: model.loss(margin(p), torch.ones_like(label)).mean((-2, -1)), (),
+                 "test loss", "nats"),
         Quantity("test_error", lambda p: (margin(p) <= 0).to(label).mean((-2, -1)), (), "test error", "fraction"),
         Quantity("train_loss", model.train_loss, (), "training loss", "nats"),
         Quantity("gamma", gamma, (), "value of the signal ⟨v,μ⟩"),
@@ -218,12 +217,8 @@ def maps(setting: Setting, device: str = "cpu") -> xr.DataArray:
     mean = network.test(params, standard)[0].mean((0, 2, 3)).cpu().numpy()
     tokens = list(range(1, setting.tokens + 1))
     return xr.DataArray(
-        mean,
-        dims=("snr", "query", "key"),
-        attrs={"long_name": "attention", "units": "fraction"},
-        coords={
-            **setting.coordinates("snr"),
-            "query": ("query", tokens, {"long_name": "token that asks", "units": "1"}),
-            "key": ("key", tokens, {"long_name": "token looked at", "units": "1"}),
-        },
+        mean, dims=("snr", "query", "key"), attrs={"long_name": "attention", "units": "fraction"},
+        coords={**setting.coordinates("snr"),
+                "query": ("query", tokens, {"long_name": "token that asks", "units": "1"}),
+                "key": ("key", tokens, {"long_name": "token looked at", "units": "1"})},
     )

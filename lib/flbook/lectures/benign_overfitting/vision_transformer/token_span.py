@@ -65,10 +65,8 @@ def draw_atoms(
 def check_room(noise: int, h: int, d: int) -> None:
     """Refuse a dimension too small for noise tokens and initial columns to be independent beside two signals."""
     if d < (need := noise + 2 * h + 3):
-        raise ValueError(
-            f"d must be at least {need}, so that {noise} noise tokens and {2 * h + 1} initial columns are "
-            f"independent beside two signals; got d = {d}"
-        )
+        raise ValueError(f"d must be at least {need}, so that {noise} noise tokens and {2 * h + 1} initial columns are "
+                         f"independent beside two signals; got d = {d}")
 
 
 @dataclass(frozen=True)
@@ -93,10 +91,8 @@ class SpanTraining(OwnSamples):
         check_labels(self.observed)
         check_labels(self.y)
         if self.width < 3 or self.width % 2 == 0 or self.y.shape != self.observed.shape:
-            raise ValueError(
-                f"{self.gram.shape[-1]} atoms do not fit labels of shapes {tuple(self.y.shape)} and "
-                f"{tuple(self.observed.shape)} with {self.tokens} tokens a sample"
-            )
+            raise ValueError(f"{self.gram.shape[-1]} atoms do not fit labels of shapes {tuple(self.y.shape)} and "
+                             f"{tuple(self.observed.shape)} with {self.tokens} tokens a sample")
 
     @classmethod
     def of(cls, data: Any, sample: TwoSignalSample, model: VisionTransformer) -> "SpanTraining":

@@ -58,28 +58,14 @@ class Setting(Grid):
     @classmethod
     def tiny(cls) -> "Setting":
         """Network and rivals, harmful and benign, in a blink."""
-        return cls(
-            model=("network", "linear", "lazy", "frozen"),
-            n=(20,),
-            d=(3000, 5000),
-            angle=(90.0, 45.0),
-            r=(0.3, 1000.0),
-            seed=(0, 1, 2),
-            m=8,
-            steps=10,
-            points=128,
-        )
+        return cls(model=("network", "linear", "lazy", "frozen"), n=(20,), d=(3000, 5000), angle=(90.0, 45.0),
+                   r=(0.3, 1000.0), seed=(0, 1, 2), m=8, steps=10, points=128)
 
     @classmethod
     def angles(cls) -> "Setting":
         """Five angles between the clusters, the network and the lazy rival."""
-        return cls(
-            model=("network", "lazy"),
-            n=(80,),
-            d=(1_000_000,),
-            angle=(90.0, 60.0, 45.0, 30.0, 120.0),
-            seed=tuple(range(20)),
-        )
+        return cls(model=("network", "lazy"), n=(80,), d=(1_000_000,), angle=(90.0, 60.0, 45.0, 30.0, 120.0),
+                   seed=tuple(range(20)))
 
     @classmethod
     def rivals(cls) -> "Setting":
@@ -90,15 +76,8 @@ class Setting(Grid):
     def paper(cls) -> "Setting":
         """Eight angles, two sample sizes, two dimensions, fifteen signal strengths, smaller steps, network and lazy."""
         strengths = tuple(float(f"{10 ** (0.4 * k - 1):.3g}") for k in range(15))
-        return cls(
-            model=("network", "lazy"),
-            d=(30_000, 10_000_000),
-            r=strengths,
-            seed=tuple(range(12)),
-            lr=0.1,
-            steps=200,
-            angle=(15.0, 20.0, 30.0, 45.0, 60.0, 90.0, 120.0, 150.0),
-        )
+        return cls(model=("network", "lazy"), d=(30_000, 10_000_000), r=strengths, seed=tuple(range(12)), lr=0.1,
+                   steps=200, angle=(15.0, 20.0, 30.0, 45.0, 60.0, 90.0, 120.0, 150.0))
 
     def check(self) -> None:
         """Refuse cells that the model does not have."""
@@ -114,25 +93,16 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     for name, n, d in product(setting.model, setting.n, setting.d):
         task, params = trained(setting, name, n, d, device)
         first, w = (task.problem, task.problem.start()) if name == "frozen" else (task, params)  # the first layer
-        cells.append(
-            [
-                measures.test_error(task, params, setting.points),
-                measures.train_error(task, params),
-                alignment(first, w).mean(-1),
-                carriers(first, w),
-            ]
-        )
+        cells.append([
+            measures.test_error(task, params, setting.points), measures.train_error(task, params),
+            alignment(first, w).mean(-1), carriers(first, w),
+        ])
     test_error, train_error, aligned, carried = zip(*cells, strict=True)
     dims = ("model", "n", "d", "seed", "angle", "r")
-    return labelled(
-        {
-            "test_error": (dims, test_error, "test error", "fraction"),
-            "train_error": (dims, train_error, "training error", "fraction"),
-            "carriers": (dims, carried, "own filters that carry a sample's noise", "fraction"),
-            "alignment": (dims, aligned, "alignment with the own direction"),
-        },
-        setting.coordinates(),
-    )
+    return labelled({"test_error": (dims, test_error, "test error", "fraction"),
+                     "train_error": (dims, train_error, "training error", "fraction"),
+                     "carriers": (dims, carried, "own filters that carry a sample's noise", "fraction"),
+                     "alignment": (dims, aligned, "alignment with the own direction")}, setting.coordinates())
 
 
 run = sweeps(measure, chunk={"model": 1, "n": 1, "d": 1, "seed": 5})

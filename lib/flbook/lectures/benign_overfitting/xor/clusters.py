@@ -57,7 +57,6 @@ class XorSignalNoise(Checked):
 
     def draw_test(self, points: int, seed: int | tuple[int, ...] = 0) -> XorSample:
         """Fresh samples with independent clusters, flipped independently: the direct way to a test error."""
-
         def one(seed):
             return torch.randint(4, (points,), generator=rng.generator(seed, "test clusters"))
 

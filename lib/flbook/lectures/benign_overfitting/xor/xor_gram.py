@@ -46,8 +46,7 @@ class XorGram(NamedTuple):
         """From given data, whose plane is that of the first two coordinates, and filters."""
         rest = w[..., 2:]
         return cls(
-            signals=sample.signals[:, :2].to(w),
-            plane=w[..., :2],
+            signals=sample.signals[:, :2].to(w), plane=w[..., :2],
             xi_xi=torch.einsum("...nd,...pd->...np", sample.xi, sample.xi).to(w),
             w_xi=torch.einsum("...kd,...nd->...kn", w, sample.xi.to(w)),
             w_w=torch.einsum("...kd,...ld->...kl", rest, rest),
@@ -109,10 +108,8 @@ class XorGramTraining(OwnSamples):
         check_labels(self.observed)
         n = self.gram.xi_xi.shape[-1]
         if self.cluster.shape[-1] != n or self.observed.shape[-1] != n:
-            raise ValueError(
-                f"clusters of shape {tuple(self.cluster.shape)} and labels of shape "
-                f"{tuple(self.observed.shape)} do not fit the Gram matrix of n = {n} noise patches"
-            )
+            raise ValueError(f"clusters of shape {tuple(self.cluster.shape)} and labels of shape "
+                             f"{tuple(self.observed.shape)} do not fit the Gram matrix of n = {n} noise patches")
 
     @classmethod
     def of(cls, sample: XorSample, cnn: TwoLayerCNN, sigma_xi: float = 1.0) -> "XorGramTraining":
@@ -124,9 +121,8 @@ class XorGramTraining(OwnSamples):
     def to(self, *where: Any) -> "XorGramTraining":
         """On another device or in another dtype."""
         device = torch.empty(0).to(*where).device
-        return replace(
-            self, gram=self.gram.to(*where), observed=self.observed.to(*where), cluster=self.cluster.to(device)
-        )
+        return replace(self, gram=self.gram.to(*where), observed=self.observed.to(*where),
+                       cluster=self.cluster.to(device))
 
     @property
     def a(self) -> Float[Tensor, " k"]:

@@ -48,7 +48,8 @@ class Setting(Grid):
     @classmethod
     def paper(cls) -> "Setting":
         """Three sample sizes, three dimensions, seven signal strengths."""
-        return cls(n=(100, 200, 400), d=(100, 200, 400), mu=(1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0), seed=tuple(range(10)))
+        return cls(n=(100, 200, 400), d=(100, 200, 400), mu=(1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0),
+                   seed=tuple(range(10)))
 
 
 def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
@@ -64,13 +65,8 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
         cells.append([error, measures.train_error(problem, params)])
     dims = ("model", "n", "d", "mu", "seed")
     test_error, train_error = zip(*cells, strict=True)
-    return labelled(
-        {
-            "test_error": (dims, test_error, "test error", "fraction"),
-            "train_error": (dims, train_error, "training error", "fraction"),
-        },
-        setting.coordinates(),
-    )
+    return labelled({"test_error": (dims, test_error, "test error", "fraction"),
+                     "train_error": (dims, train_error, "training error", "fraction")}, setting.coordinates())
 
 
 run = sweeps(measure, chunk={"model": 1, "n": 1, "d": 1})

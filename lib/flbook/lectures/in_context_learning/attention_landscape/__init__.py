@@ -60,10 +60,8 @@ class Setting(Grid):
         if max(self.missing) >= self.k:
             raise ValueError(f"missing must lie between 0 and k - 1 = {self.k - 1}; got {self.missing}")
         if self.d % 2 or self.m < self.teacher + self.k or self.teacher < self.k:
-            raise ValueError(
-                f"d must be even, teacher at least k, and m at least teacher + k; got d={self.d}, "
-                f"teacher={self.teacher}, m={self.m}, k={self.k}"
-            )
+            raise ValueError(f"d must be even, teacher at least k, and m at least teacher + k; got d={self.d}, "
+                             f"teacher={self.teacher}, m={self.m}, k={self.k}")
 
 
 def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
@@ -81,10 +79,8 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
                 column.append(np.stack(values, -1))
     dims = ("start", "missing", "seed", "time")
     time = setting.lr * setting.every * np.arange(losses[0].shape[-1])
-    return labelled(
-        {"loss": (dims, losses, "loss L"), "steepness": (dims, steepness, "steepness |SG|⁎ |Σ|")},
-        setting.coordinates() | {"time": ("time", time, "time t")},
-    )
+    return labelled({"loss": (dims, losses, "loss L"), "steepness": (dims, steepness, "steepness |SG|⁎ |Σ|")},
+                    setting.coordinates() | {"time": ("time", time, "time t")})
 
 
 run = sweeps(measure)
@@ -169,13 +165,8 @@ def escape(setting: Setting, nudge: float = 1e-6, growth: float = 0.1) -> xr.Dat
         fitted = [fitted_rate(missing / (2 * setting.k) - one.numpy(), growth) for one in loss]
         rows.append((rate.numpy(), rate.numpy() * np.array(fitted)))
     dims, (exact, fitted) = ("missing", "seed"), zip(*rows, strict=True)
-    return labelled(
-        {
-            "eigenvalue": (dims, exact, "|least eigenvalue| of the Hessian", "1/time"),
-            "fitted": (dims, fitted, "fitted escape rate", "1/time"),
-        },
-        setting.coordinates(*dims),
-    )
+    return labelled({"eigenvalue": (dims, exact, "|least eigenvalue| of the Hessian", "1/time"),
+                     "fitted": (dims, fitted, "fitted escape rate", "1/time")}, setting.coordinates(*dims))
 
 
 def fitted_rate(drop: np.ndarray, growth: float, window: tuple[float, float] = (1e-7, 1e-4)) -> float:
@@ -201,26 +192,16 @@ def finite_prompt(setting: Setting, lengths: tuple[int, ...], prompts: int = 400
     exact = theory.prompt_excess(f.numpy(), h.numpy(), gamma.numpy())
     rows = []
     for n in lengths:
-        draws = [
-            torch.randint(h.shape[-2], (prompts, n), generator=rng.generator(seed, f"prompts of {n}"))
-            for seed in setting.seed
-        ]
+        draws = [torch.randint(h.shape[-2], (prompts, n), generator=rng.generator(seed, f"prompts of {n}"))
+                 for seed in setting.seed]
         sample = torch.stack([torch.einsum("pnq,pnk->pqk", f[s][i], h[s][i]) / n for s, i in enumerate(draws)])
         off = (sample - cross[:, None]) @ gamma[:, None]  # output error, as a matrix on h
         loss = level[:, None] + torch.einsum("spqk,skl,spql->sp", off, sigma, off) / 2
         loss = loss - torch.einsum("spqk,sqk->sp", off, cross - cross @ gamma @ sigma)
         size = torch.linalg.matrix_norm(sample - cross[:, None], 2).mean(-1)
         rows.append([(loss.mean(-1) - level).numpy(), exact / n, loss.std(-1).numpy(), size.numpy()])
-    names = {
-        "excess": "excess loss Lⁿ − L",
-        "exact": "excess loss, closed form",
-        "spread": "spread of the loss over prompts",
-        "deviation": "error of the covariance",
-    }
-    return labelled(
-        {
-            name: (("n", "seed"), values, text)
-            for (name, text), values in zip(names.items(), zip(*rows, strict=True), strict=True)
-        },
-        {"n": ("n", list(lengths), "examples n"), **setting.coordinates("seed")},
-    )
+    names = {"excess": "excess loss Lⁿ − L", "exact": "excess loss, closed form",
+             "spread": "spread of the loss over prompts", "deviation": "error of the covariance"}
+    return labelled({name: (("n", "seed"), values, text)
+                     for (name, text), values in zip(names.items(), zip(*rows, strict=True), strict=True)},
+                    {"n": ("n", list(lengths), "examples n"), **setting.coordinates("seed")})

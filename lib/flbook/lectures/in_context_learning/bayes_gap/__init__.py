@@ -86,13 +86,9 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
                 guess = model.every(test.context, test.query.expand(*test.context.x.shape))
             rows.append(parts(guess, bayes, test.target))
     names = {"risk": "risk R", "gap": "Bayes gap", "variance": "posterior variance", "cross": "cross term"}
-    return labelled(
-        {
-            name: (("model", "N", "seed"), cells, text)
-            for (name, text), cells in zip(names.items(), zip(*rows, strict=True), strict=True)
-        },
-        setting.coordinates(),
-    )
+    return labelled({name: (("model", "N", "seed"), cells, text)
+                     for (name, text), cells in zip(names.items(), zip(*rows, strict=True), strict=True)},
+                    setting.coordinates())
 
 
 run = sweeps(measure, chunk={"model": 1, "N": 1})
@@ -139,15 +135,8 @@ def planes(setting: Planes, device: str = "cpu") -> xr.Dataset:
             prompts = data.draw(setting.batch, seed, 0, devices.device(device), torch.float32)
             found = data.posterior(prompts.context)
             columns.append(torch.stack([found.variance, found.known, found.cost]).double().mean(1))
-    names = {
-        "variance": "posterior variance",
-        "known": "posterior variance, type known",
-        "cost": "cost of not knowing the type",
-    }
-    return labelled(
-        {
-            name: (("noise", "seed", "k"), cells, text)
-            for (name, text), cells in zip(names.items(), zip(*columns, strict=True), strict=True)
-        },
-        setting.coordinates() | {"k": ("k", np.arange(setting.n + 1), "examples k")},
-    )
+    names = {"variance": "posterior variance", "known": "posterior variance, type known",
+             "cost": "cost of not knowing the type"}
+    return labelled({name: (("noise", "seed", "k"), cells, text)
+                     for (name, text), cells in zip(names.items(), zip(*columns, strict=True), strict=True)},
+                    setting.coordinates() | {"k": ("k", np.arange(setting.n + 1), "examples k")})

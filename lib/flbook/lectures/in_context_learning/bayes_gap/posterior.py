@@ -91,10 +91,8 @@ def pooled_floor(values: tuple[float, ...], chances: tuple[float, ...], p: int) 
     for k in range(1, p + 1):
         for counts in _compositions(k, len(labels)):
             ways = math.factorial(k) / math.prod(math.factorial(c) for c in counts)
-            weight = {
-                sign: ways * math.prod(law[sign].get(y, 0.0) ** c for y, c in zip(labels, counts, strict=True))
-                for sign in (1, -1)
-            }
+            weight = {sign: ways * math.prod(law[sign].get(y, 0.0) ** c for y, c in zip(labels, counts, strict=True))
+                      for sign in (1, -1)}
             total = weight[1] + weight[-1]
             if total:
                 common = math.gcd(*counts)

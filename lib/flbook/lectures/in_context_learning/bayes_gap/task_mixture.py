@@ -35,13 +35,11 @@ class SignPrompts(Checked):
         if self.noise == 0 and not self.values:
             raise ValueError("noise must be positive: without noise one example says everything; got 0")
         if len(self.values) != len(self.chances) or (self.chances and abs(sum(self.chances) - 1) > 1e-12):
-            raise ValueError(
-                f"chances must add up to 1, one for each of the {len(self.values)} values; got {self.chances}"
-            )
+            raise ValueError(f"chances must add up to 1, one for each of the {len(self.values)} values; got "
+                             f"{self.chances}")
 
-    def draw(
-        self, batch: int, seed: int | tuple[int, ...], step: int = 0, device="cpu", dtype: torch.dtype = torch.float64
-    ) -> Prompts:
+    def draw(self, batch: int, seed: int | tuple[int, ...], step: int = 0, device="cpu",
+             dtype: torch.dtype = torch.float64) -> Prompts:
         """One batch, a pure function of (seed, step); a tuple of seeds gives one leading axis."""
         check_batch(batch)
         sign = rng.normal((batch, 1), seed, f"sign prompts tasks, step {step}", device, dtype).sign()
@@ -98,9 +96,8 @@ class PlanePrompts(Checked):
     noise: Positive = 1.0
     angles: Count = 128  # of the grid on which the posterior is computed
 
-    def draw(
-        self, batch: int, seed: int | tuple[int, ...], step: int = 0, device="cpu", dtype: torch.dtype = torch.float64
-    ) -> Prompts:
+    def draw(self, batch: int, seed: int | tuple[int, ...], step: int = 0, device="cpu",
+             dtype: torch.dtype = torch.float64) -> Prompts:
         """One batch, a pure function of (seed, step); a tuple of seeds gives one leading axis."""
         check_batch(batch)
 

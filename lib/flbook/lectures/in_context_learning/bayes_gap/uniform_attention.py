@@ -49,16 +49,8 @@ class UniformAttention(nn.Module):
     """
 
     @checked_arguments
-    def __init__(
-        self,
-        d: Count = 1,
-        features: Count = 8,
-        width: Count = 24,
-        told: bool = True,
-        frozen: bool = False,
-        seed: Seeds = 0,
-        dtype: torch.dtype = torch.float32,
-    ):
+    def __init__(self, d: Count = 1, features: Count = 8, width: Count = 24, told: bool = True,
+                 frozen: bool = False, seed: Seeds = 0, dtype: torch.dtype = torch.float32):
         super().__init__()
         self.told = told
         self.phi = MLP((d + 1, width, features), torch.tanh, spread=1.0, seed=seed, role="phi", dtype=dtype)

@@ -50,14 +50,9 @@ TESTS = {
     "words switched": {"word_sign": -1},
     "labels switched": {"label_sign": -1},
 }
-ABOUT = {
-    "shared": "score of what is shared, a·M a",
-    "contrast": "score of what differs, b·M b",
-    "query_shared": "a·W_Q a",
-    "query_contrast": "b·W_Q b",
-    "head_shared": "largest |⟨w, c⟩|",
-    "head_contrast": "largest |⟨w, d⟩|",
-}
+ABOUT = {"shared": "score of what is shared, a·M a", "contrast": "score of what differs, b·M b",
+         "query_shared": "a·W_Q a", "query_contrast": "b·W_Q b",
+         "head_shared": "largest |⟨w, c⟩|", "head_contrast": "largest |⟨w, d⟩|"}
 
 
 @dataclass(frozen=True)
@@ -82,9 +77,8 @@ class Setting(Grid):
     @classmethod
     def tiny(cls) -> "Setting":
         """Three concepts in the fewest dimensions but two, five steps."""
-        return cls(
-            noise=(0.0, 0.1), decay=(0.0, 0.01), seed=(0, 1), concepts=3, n=4, d=8, m=8, steps=5, batch=8, points=20
-        )
+        return cls(noise=(0.0, 0.1), decay=(0.0, 0.01), seed=(0, 1), concepts=3, n=4, d=8, m=8, steps=5, batch=8,
+                   points=20)
 
     @classmethod
     def paper(cls) -> "Setting":
@@ -110,25 +104,16 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     for noise in setting.noise:
         task = problem(setting, noise, device)
         params = fit(task, GradientDescent(setting.lr), setting.steps).params
-        tests = [
-            (test_prompts(setting, noise, device, **change), setting.prompts(noise, **change))
-            for change in TESTS.values()
-        ]
+        tests = [(test_prompts(setting, noise, device, **change), setting.prompts(noise, **change))
+                 for change in TESTS.values()]
         found = {name: values.mean(-1) for name, values in order_parameters(params, task.data).items()}
         found["error"] = torch.stack([error(task.predict(params, one), one) for one, _ in tests], -1)
         found["right_attention"] = torch.stack([right_attention(params, *pair) for pair in tests], -1)
         rows.append(found)
     dims = ("noise", "decay", "seed")
     about = ABOUT | {"error": "test error", "right_attention": "attention on right labels"}
-    columns = {
-        name: (
-            (*dims, "test")[: 1 + first.ndim],
-            [row[name] for row in rows],
-            about[name],
-            "1" if name in ABOUT else "fraction",
-        )
-        for name, first in rows[0].items()
-    }
+    columns = {name: ((*dims, "test")[: 1 + first.ndim], [row[name] for row in rows], about[name],
+                      "1" if name in ABOUT else "fraction") for name, first in rows[0].items()}
     measured = labelled(columns, setting.coordinates() | _words(test=tuple(TESTS)))
     beside = rivals(setting, device, CHEAP, ("as trained",)).error.sel(test="as trained", drop=True)
     return measured.assign(rival_error=beside)
@@ -164,7 +149,6 @@ def error(outputs: Tensor, prompts: Prompts) -> Tensor:
 
 def quantities(task: ConceptPretraining, prompts: Prompts) -> list[Quantity]:
     """What the lecture follows on test prompts: error, loss, attention, the order parameters and the merged matrix."""
-
     def loss(params):
         return torch.nn.functional.softplus(-task.predict(params, prompts) * prompts.target[..., 0]).mean(-1)
 
@@ -178,13 +162,8 @@ def quantities(task: ConceptPretraining, prompts: Prompts) -> list[Quantity]:
     return [
         Quantity("error", lambda params: error(task.predict(params, prompts), prompts), (), "test error", "fraction"),
         Quantity("loss", loss, (), "test loss", "nats"),
-        Quantity(
-            "right_attention",
-            lambda params: right_attention(params, prompts, task.data),
-            (),
-            "attention on right labels",
-            "fraction",
-        ),
+        Quantity("right_attention", lambda params: right_attention(params, prompts, task.data), (),
+                 "attention on right labels", "fraction"),
         *map(follow, ABOUT),
         Quantity("merged", merged, ("row", "column"), "merged matrix M"),
     ]
@@ -270,12 +249,8 @@ MODELS = {
 CHEAP = ("nearest word", "similarity", "linear")
 
 
-def rivals(
-    setting: Setting,
-    device: str = "cpu",
-    names: tuple[str, ...] = tuple(MODELS),
-    tests: tuple[str, ...] = ("as trained", "words switched"),
-) -> xr.Dataset:
+def rivals(setting: Setting, device: str = "cpu", names: tuple[str, ...] = tuple(MODELS),
+           tests: tuple[str, ...] = ("as trained", "words switched")) -> xr.Dataset:
     """Test errors of models that see the same batches; dimensions (noise, model, test, seed)."""
     among("names", names, MODELS)
     rows = []
@@ -284,10 +259,8 @@ def rivals(
         for name in names:
             outputs = MODELS[name](setting, noise, device)
             rows += [error(outputs(one), one) for one in prompts]
-    return labelled(
-        {"error": (("noise", "model", "test", "seed"), rows, "test error", "fraction")},
-        setting.coordinates("noise", "seed") | _words(model=names, test=tests),
-    )
+    return labelled({"error": (("noise", "model", "test", "seed"), rows, "test error", "fraction")},
+                    setting.coordinates("noise", "seed") | _words(model=names, test=tests))
 
 
 def _words(**axes: tuple[str, ...]) -> dict[str, tuple]:

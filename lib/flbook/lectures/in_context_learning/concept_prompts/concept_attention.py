@@ -59,10 +59,8 @@ class ConceptAttention(nn.Module):
     ):
         super().__init__()
         check_head(m)
-        keys, queries = (
-            start * torch.eye(d, dtype=torch.float64) + spread / d**0.5 * rng.normal((d, d), seed, role)
-            for role in ("keys", "queries")
-        )
+        keys, queries = (start * torch.eye(d, dtype=torch.float64) + spread / d**0.5 * rng.normal((d, d), seed, role)
+                         for role in ("keys", "queries"))
         output = head * rng.normal((m, d), seed, "head")
         if mirrored is not None:
             half = output[..., : m // 2, :]

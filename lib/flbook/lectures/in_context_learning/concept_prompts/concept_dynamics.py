@@ -64,10 +64,8 @@ class ConceptPretraining(OwnLaw):
         found = dict(zip(trained, torch.autograd.grad(loss, [leaves[name] for name in trained]), strict=True))
         if "o" in found:
             found["o"] = found["o"] * params["o"].shape[-2]
-        return {
-            name: found[name] + per_member(self.decay, p) * p if name in found else torch.zeros_like(p)
-            for name, p in params.items()
-        }
+        return {name: found[name] + per_member(self.decay, p) * p if name in found else torch.zeros_like(p)
+                for name, p in params.items()}
 
     def norm(self, direction: Params) -> Tensor:
         """Euclidean length of a direction, one a member."""
@@ -123,14 +121,9 @@ def order_parameters(params: Params, data: ConceptPrompts) -> dict[str, Float[Te
     def largest(v: Tensor) -> Tensor:
         return torch.einsum("...mi,ki->...mk", params["o"], v).abs().amax(-2)
 
-    return {
-        "shared": form(merged, a),
-        "contrast": form(merged, b),
-        "query_shared": form(params["q"], a),
-        "query_contrast": form(params["q"], b),
-        "head_shared": largest(c),
-        "head_contrast": largest(d),
-    }
+    return {"shared": form(merged, a), "contrast": form(merged, b),
+            "query_shared": form(params["q"], a), "query_contrast": form(params["q"], b),
+            "head_shared": largest(c), "head_contrast": largest(d)}
 
 
 def right_attention(params: dict[str, Tensor], prompts: Prompts, data: ConceptPrompts) -> Tensor:
@@ -183,13 +176,9 @@ class ReducedConcepts(OwnLaw):
         merged = torch.einsum("...hi,...hj->...ij", model.k.detach(), model.q.detach())
         shared = torch.einsum("ki,...ij,kj->...k", a, merged, a)
         first = model.o.detach()[..., : model.o.shape[-2] // 2, :]
-        initial = {
-            "plus": (keys + queries).norm(dim=-1),
-            "minus": (keys - queries).norm(dim=-1),
-            "shared": shared.sign() * shared.abs().sqrt(),
-            "c": torch.einsum("...mi,ki->...mk", first, c),
-            "d": torch.einsum("...mi,ki->...mk", first, d),
-        }
+        initial = {"plus": (keys + queries).norm(dim=-1), "minus": (keys - queries).norm(dim=-1),
+                   "shared": shared.sign() * shared.abs().sqrt(),
+                   "c": torch.einsum("...mi,ki->...mk", first, c), "d": torch.einsum("...mi,ki->...mk", first, d)}
         lead = torch.broadcast_shapes(torch.as_tensor(decay).shape, initial["plus"].shape[:-1])
         own = {name: p.shape[model.q.ndim - 2 :] for name, p in initial.items()}
         return cls({name: p.expand(*lead, *own[name]) for name, p in initial.items()}, data, decay)
@@ -222,13 +211,9 @@ class ReducedConcepts(OwnLaw):
         g, on_c, on_d = torch.autograd.grad(self.loss(score, c, d).sum(), (score, c, d))
         m = c.shape[-2]  # both mirrored neurons of a pair share the gradient; each moves m times (2m of them) its own
         rate, decay = self.data.contrast**2 * g, {name: per_member(self.decay, p) * p for name, p in params.items()}
-        return {
-            "plus": rate * params["plus"] + decay["plus"],
-            "minus": -rate * params["minus"] + decay["minus"],
-            "shared": decay["shared"],
-            "c": self.data.shared**2 * m * on_c + decay["c"],
-            "d": self.data.contrast**2 * m * on_d + decay["d"],
-        }
+        return {"plus": rate * params["plus"] + decay["plus"], "minus": -rate * params["minus"] + decay["minus"],
+                "shared": decay["shared"],
+                "c": self.data.shared**2 * m * on_c + decay["c"], "d": self.data.contrast**2 * m * on_d + decay["d"]}
 
     def norm(self, direction: Params) -> Tensor:
         """Euclidean length of a direction, one a member."""

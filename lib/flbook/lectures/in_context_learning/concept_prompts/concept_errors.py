@@ -20,14 +20,8 @@ def cross_entropy_floor(n: int) -> float:
     return float(-p * np.log(p) - (1 - p) * np.log1p(-p))
 
 
-def basin(
-    plus: np.ndarray,
-    minus: np.ndarray,
-    slope: np.ndarray,
-    active: np.ndarray | float,
-    contrast: float,
-    label_contrast: float | None = None,
-) -> np.ndarray:
+def basin(plus: np.ndarray, minus: np.ndarray, slope: np.ndarray, active: np.ndarray | float, contrast: float,
+          label_contrast: float | None = None) -> np.ndarray:
     r"""Positive where attention comes to look at the query's own label, negative where at the opposite one.
 
     .. math:: \|b\|\,D + \frac{\sqrt\varphi\,\|d\|}{2}\Big(|W_K b + W_Q b| - |W_K b - W_Q b|\Big)

@@ -47,10 +47,8 @@ class ConceptPrompts(Checked):
     def __post_init__(self):
         super().__post_init__()
         if self.d < 2 * self.concepts:
-            raise ValueError(
-                f"d must be at least twice the number of concepts, which have two directions each; got "
-                f"d = {self.d} and concepts = {self.concepts}"
-            )
+            raise ValueError(f"d must be at least twice the number of concepts, which have two directions each; got "
+                             f"d = {self.d} and concepts = {self.concepts}")
         if self.recombined and self.concepts < 3:
             raise ValueError(f"concepts must be 3 or more to be recombined; got {self.concepts}")
 
@@ -70,10 +68,8 @@ class ConceptPrompts(Checked):
         words, labels = axes, axes
         if self.recombined:
             words, labels = ((axes + axes.roll(-shift, 1)) / math.sqrt(2) for shift in (1, 2))
-        lengths = torch.tensor(
-            [self.shared, self.contrast * self.word_sign, self.shared, self.contrast * self.label_sign],
-            dtype=torch.float64,
-        )
+        lengths = torch.tensor([self.shared, self.contrast * self.word_sign,
+                                self.shared, self.contrast * self.label_sign], dtype=torch.float64)
         return lengths[:, None, None] * torch.cat([words, labels])
 
     def draw(self, batch: int, seed: int | tuple[int, ...] = 0, step: int = 0, device: str = "cpu") -> Prompts:

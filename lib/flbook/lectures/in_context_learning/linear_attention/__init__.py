@@ -55,16 +55,14 @@ class Setting(Grid):
     @classmethod
     def tiny(cls) -> "Setting":
         """Both problems in two dimensions, eight steps."""
-        return cls(
-            covariance=COVARIANCES, parts=("steps", "descent"), seed=(0, 1, 2), n=8, d=2, steps=8, batch=8, test=1000
-        )
+        return cls(covariance=COVARIANCES, parts=("steps", "descent"), seed=(0, 1, 2), n=8, d=2, steps=8, batch=8,
+                   test=1000)
 
     @classmethod
     def paper(cls) -> "Setting":
         """Up to four layers on both problems, more and larger batches."""
-        return cls(
-            covariance=COVARIANCES, parts=("steps", "descent"), layers=(1, 2, 3, 4), batch=100, steps=1000, lr=0.06
-        )
+        return cls(covariance=COVARIANCES, parts=("steps", "descent"), layers=(1, 2, 3, 4), batch=100, steps=1000,
+                   lr=0.06)
 
 
 def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
@@ -81,15 +79,11 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
                 params = fit(problem, rule, setting.steps).params
                 rows.append(problem.test_risk(params, test).numpy())
     plain, white, bent = np.array(rivals).transpose(2, 0, 1)
-    return labelled(
-        {
-            "risk": (("covariance", "parts", "layers", "seed"), rows, "risk of trained layers"),
-            "descent": (("covariance", "layers"), plain, "best use of L gradients"),
-            "preconditioned": (("covariance", "layers"), white, "best use of L preconditioned gradients"),
-            "bent": (("covariance", "layers"), bent, "best layers that move the inputs"),
-        },
-        setting.coordinates(),
-    )
+    return labelled({"risk": (("covariance", "parts", "layers", "seed"), rows, "risk of trained layers"),
+                     "descent": (("covariance", "layers"), plain, "best use of L gradients"),
+                     "preconditioned": (("covariance", "layers"), white, "best use of L preconditioned gradients"),
+                     "bent": (("covariance", "layers"), bent, "best layers that move the inputs")},
+                    setting.coordinates())
 
 
 run = sweeps(measure, chunk={"covariance": 1, "parts": 1, "layers": 1})
@@ -121,13 +115,8 @@ def _rivals(depth: int, moments: torch.Tensor, matrix: np.ndarray) -> tuple[floa
     return plain, white, theory.layered_risk(*theory.layered_optimum(depth, values), values)
 
 
-def lengths(
-    trained_at: tuple[int, ...],
-    shown: tuple[int, ...],
-    covariance: np.ndarray,
-    prompts: int = 4000,
-    seed: tuple[int, ...] = tuple(range(10)),
-) -> xr.Dataset:
+def lengths(trained_at: tuple[int, ...], shown: tuple[int, ...], covariance: np.ndarray, prompts: int = 4000,
+            seed: tuple[int, ...] = tuple(range(10))) -> xr.Dataset:
     """Risk of the best matrix for one length on prompts of another, measured on drawn moments, and in closed form."""
     d = len(covariance)
     gammas = [theory.attention_optimum(n, covariance) for n in trained_at]
@@ -139,17 +128,10 @@ def lengths(
         off = readout(p, q, drawn.moments) - drawn.task
         measured.append(torch.einsum("tsdb,de,tseb->ts", off, torch.from_numpy(covariance), off) / prompts)
     exact = [[theory.attention_risk(gamma, n, covariance) for n in shown] for gamma in gammas]
-    return labelled(
-        {
-            "risk": (("n", "trained_at", "seed"), measured, "risk"),
-            "exact": (("trained_at", "n"), exact, "risk, closed form"),
-        },
-        {
-            "trained_at": ("trained_at", list(trained_at), "trained at n"),
-            "n": ("n", list(shown), "examples of a prompt n"),
-            "seed": ("seed", list(seed), "seed"),
-        },
-    )
+    return labelled({"risk": (("n", "trained_at", "seed"), measured, "risk"),
+                     "exact": (("trained_at", "n"), exact, "risk, closed form")},
+                    {"trained_at": ("trained_at", list(trained_at), "trained at n"),
+                     "n": ("n", list(shown), "examples of a prompt n"), "seed": ("seed", list(seed), "seed")})
 
 
 def against_ridge(n: tuple[int, ...], snr: tuple[float, ...], covariance: np.ndarray, draws: int = 2000) -> xr.Dataset:
@@ -161,22 +143,13 @@ def against_ridge(n: tuple[int, ...], snr: tuple[float, ...], covariance: np.nda
         attention = [theory.attention_risk(gamma, one, covariance, noise) for gamma, one in zip(gammas, n, strict=True)]
         rows.append([attention, [theory.ridge_risk(one, covariance, noise, draws).mean() for one in n]])
     attention, ridge = np.array(rows).transpose(1, 0, 2)
-    return labelled(
-        {
-            "attention": (("snr", "n"), attention, "risk of attention"),
-            "ridge": (("snr", "n"), ridge, "risk of ridge regression"),
-        },
-        {"snr": ("snr", list(snr), "signal-to-noise ratio"), "n": ("n", list(n), "examples of a prompt n")},
-    )
+    return labelled({"attention": (("snr", "n"), attention, "risk of attention"),
+                     "ridge": (("snr", "n"), ridge, "risk of ridge regression")},
+                    {"snr": ("snr", list(snr), "signal-to-noise ratio"), "n": ("n", list(n), "examples of a prompt n")})
 
 
-def even_link(
-    n: int = 40,
-    d: int = 4,
-    train: int = 3000,
-    test: int = 4000,
-    seed: tuple[int, ...] = tuple(range(12)),
-) -> xr.Dataset:
+def even_link(n: int = 40, d: int = 4, train: int = 3000, test: int = 4000, seed: tuple[int, ...] = tuple(range(12)),
+              ) -> xr.Dataset:
     r"""Labels :math:`h_2(\langle\beta, x\rangle)`: the best attention on raw inputs and on their products x_j x_k.
 
     Both are least squares in the entries of Gamma on `train` prompts, the exact minimiser of the pretraining loss.
@@ -188,13 +161,9 @@ def even_link(
             rows, fresh = (_bilinear(batch, features) for batch in (before, after))
             gamma = torch.linalg.lstsq(rows, before.target[:, 0, None]).solution[:, 0]
             risks[name].append(float((fresh @ gamma - after.target[:, 0]).square().mean()))
-    return labelled(
-        {
-            "inputs": ("seed", risks["inputs"], "risk of attention on inputs"),
-            "products": ("seed", risks["products"], "risk of attention on their products"),
-        },
-        {"seed": ("seed", list(seed), "seed")},
-    )
+    return labelled({"inputs": ("seed", risks["inputs"], "risk of attention on inputs"),
+                     "products": ("seed", risks["products"], "risk of attention on their products")},
+                    {"seed": ("seed", list(seed), "seed")})
 
 
 def products(x: torch.Tensor) -> torch.Tensor:

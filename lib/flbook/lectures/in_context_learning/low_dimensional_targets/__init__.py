@@ -92,14 +92,10 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
                 for at, (own, summaries) in enumerate(zip(layers, every, strict=True)):
                     risk[i, j, k, at], limit[i, j, k, at] = outcome(setting, own, summaries, d, r, seed)
                     aligned[i, j, k, at] = own.alignment(r).item()
-    return labelled(
-        {
-            "risk": ((*dims, "lam", "context"), risk, "risk R"),
-            "limit": ((*dims, "context"), limit, "risk R after endless pretraining"),
-            "alignment": (dims, aligned, "share of the squared weights in S"),
-        },
-        setting.coordinates(*dims, "lam", "context"),
-    )
+    return labelled({"risk": ((*dims, "lam", "context"), risk, "risk R"),
+                     "limit": ((*dims, "context"), limit, "risk R after endless pretraining"),
+                     "alignment": (dims, aligned, "share of the squared weights in S")},
+                    setting.coordinates(*dims, "lam", "context"))
 
 
 run = sweeps(measure, chunk={"seed": 1})
@@ -144,20 +140,15 @@ def progress(setting: Setting, batches: int = 16, device: str = "cpu") -> xr.Dat
         start = ReLULayer.draw(setting.m, d, seed, dtype=torch.float32)
         start = ReLULayer(start.w.to(where), start.b.to(where))
         prompts = data(setting, d, r, setting.n_1)
-        parts = [
-            pretraining.first_gradient(start, examples(prompts, size, seed, k * -(-size // BATCH), where))
-            for k in range(batches)
-        ]
+        parts = [pretraining.first_gradient(start, examples(prompts, size, seed, k * -(-size // BATCH), where))
+                 for k in range(batches)]
         steps = torch.stack(parts).cumsum(0)
         columns.append([start.pointed(step).alignment(r).item() for step in steps])
     count = [size * (k + 1) for k in range(batches)]
     count = ("prompts", count, {"long_name": "prompts of stage one T₁", "units": "1"})
-    return xr.DataArray(
-        np.array(columns).T,
-        dims=("prompts", "seed"),
-        coords={"prompts": count, **setting.coordinates("seed")},
-        attrs={"long_name": "share of the squared weights in S", "units": "1"},
-    )
+    return xr.DataArray(np.array(columns).T, dims=("prompts", "seed"),
+                        coords={"prompts": count, **setting.coordinates("seed")},
+                        attrs={"long_name": "share of the squared weights in S", "units": "1"})
 
 
 def layer(name: str, setting: Setting, d: int, r: int, seed: int, device="cpu") -> ReLULayer:
@@ -178,10 +169,8 @@ def outcome(setting: Setting, own: ReLULayer, summaries, d: int, r: int, seed: i
     x = rng.numpy_generator(seed, f"inputs of the moments, d = {d}").standard_normal((setting.points, d))
     moments = (theory.task_moment(w, b, r), theory.label_moment(w, b, r, x, setting.noise), theory.feature_moment(w, b))
     tried = [pretraining.trained(own, summaries, lam).gamma.cpu().numpy() for lam in setting.lam]
-    *risks, limit = (
-        [theory.risk(gamma, n, *moments) for n in setting.context]
-        for gamma in (*tried, theory.best_gamma(setting.n_2, *moments))
-    )
+    *risks, limit = ([theory.risk(gamma, n, *moments) for n in setting.context]
+                     for gamma in (*tried, theory.best_gamma(setting.n_2, *moments)))
     return np.array(risks), np.array(limit)
 
 
@@ -201,11 +190,8 @@ RIDGES = (1e-3, 1e-1, 1.0)
 
 def kernel_ridge(context: Context, query: torch.Tensor) -> dict[str, torch.Tensor]:
     """Predictions of kernel ridge regression by each kernel and ridge."""
-    return {
-        f"{name}, {lam:g}": KernelRidge(kernel, lam)(context, query)
-        for name, kernel in KERNELS.items()
-        for lam in RIDGES
-    }
+    return {f"{name}, {lam:g}": KernelRidge(kernel, lam)(context, query)
+            for name, kernel in KERNELS.items() for lam in RIDGES}
 
 
 def alone(rival: Callable, setting: Setting, tasks: int = 10, queries: int = 100) -> xr.DataArray:
@@ -221,9 +207,5 @@ def alone(rival: Callable, setting: Setting, tasks: int = 10, queries: int = 100
         by_task = [(f - batch.target).square().mean(-1) for f in found.values()]
         best = min(by_task, key=lambda error: float(error.mean()))
         columns.append(best.reshape(len(setting.seed), tasks).mean(-1).numpy())
-    return xr.DataArray(
-        np.stack(columns),
-        dims=("context", "seed"),
-        coords=setting.coordinates("context", "seed"),
-        attrs={"long_name": "risk R", "units": "1"},
-    )
+    return xr.DataArray(np.stack(columns), dims=("context", "seed"), coords=setting.coordinates("context", "seed"),
+                        attrs={"long_name": "risk R", "units": "1"})

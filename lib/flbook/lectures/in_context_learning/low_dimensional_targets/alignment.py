@@ -89,10 +89,8 @@ def feature_moment(w: np.ndarray, b: np.ndarray, terms: int = 400) -> np.ndarray
     cosine, t = np.clip(unit @ unit.T, -1, 1), b / length
     density = length * np.exp(-(t**2) / 2) / math.sqrt(2 * math.pi)
     below, here = np.zeros_like(t), density  # times the Hermite polynomials of degrees k - 3 and k - 2 at -t
-    power, total = (
-        cosine.copy(),
-        sum(np.outer(a, a) * cosine**k for k, a in enumerate(relu_coefficient(k, length, b) for k in (0, 1))),
-    )
+    power, total = cosine.copy(), sum(np.outer(a, a) * cosine**k for k, a in
+                                      enumerate(relu_coefficient(k, length, b) for k in (0, 1)))
     for k in range(2, terms):
         power *= cosine
         a = here / math.sqrt(k * (k - 1))
@@ -127,9 +125,8 @@ def context_moment(n: float, shared: np.ndarray, single: np.ndarray) -> np.ndarr
     return (1 - 1 / n) * shared + single / n
 
 
-def risk(
-    gamma: np.ndarray, n: float, shared: np.ndarray, single: np.ndarray, sigma: np.ndarray, mean_square: float = 1.0
-) -> float:
+def risk(gamma: np.ndarray, n: float, shared: np.ndarray, single: np.ndarray, sigma: np.ndarray,
+         mean_square: float = 1.0) -> float:
     r"""Exact risk of any Gamma.
 
     .. math:: E f^2 - 2\,\mathrm{tr}(\Gamma^\top B) + \mathrm{tr}(A_n\Gamma\Sigma\Gamma^\top)

@@ -108,25 +108,13 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
         for seed in setting.seed:  # one seed at a time: the memory of one
             prompts = SingleIndexPrompts(n=n, d=d, r=setting.r, link=LINK.coefficients).draw(setting.prompts, seed)
             found = [directions(name, prompts.context) for name in setting.gate]
-            rows.append(
-                [
-                    (
-                        squared_cosine(s, prompts.task).mean(),
-                        squared_cosine(s[..., : setting.r], prompts.task[..., : setting.r]).mean(),
-                    )
-                    for s in found
-                ]
-            )
+            rows.append([(squared_cosine(s, prompts.task).mean(),
+                          squared_cosine(s[..., : setting.r], prompts.task[..., : setting.r]).mean()) for s in found])
         whole.append([[row[k][0] for row in rows] for k in range(len(setting.gate))])
         inside.append([[row[k][1] for row in rows] for k in range(len(setting.gate))])
     dims = ("d", "n", "gate", "seed")
-    return labelled(
-        {
-            "overlap": (dims, whole, "squared cosine with β"),
-            "inside": (dims, inside, "squared cosine with β inside the subspace"),
-        },
-        setting.coordinates(),
-    )
+    return labelled({"overlap": (dims, whole, "squared cosine with β"),
+                     "inside": (dims, inside, "squared cosine with β inside the subspace")}, setting.coordinates())
 
 
 run = sweeps(measure)
@@ -155,15 +143,8 @@ def _share(answer: Tensor, target: Tensor) -> Tensor:
     return (answer - target).square().mean((-2, -1)) / target.square().mean((-2, -1))
 
 
-def risk(
-    seeds: tuple[int, ...],
-    n: tuple[int, ...],
-    d: int = 32,
-    r: int = 4,
-    prompts: int = 4,
-    queries: int = 200,
-    names: tuple[str, ...] = ("silu 4", "none", "softmax", "lms"),
-) -> xr.Dataset:
+def risk(seeds: tuple[int, ...], n: tuple[int, ...], d: int = 32, r: int = 4, prompts: int = 4, queries: int = 200,
+         names: tuple[str, ...] = ("silu 4", "none", "softmax", "lms")) -> xr.Dataset:
     """Squared error at fresh queries as a share of the labels' mean square there; dimensions (predictor, n, seed).
 
     The state's direction goes through a readout that is fitted once, on other prompts of the same length: the place of
@@ -185,16 +166,13 @@ def risk(
         answers = [KernelRidge(kernel, lam)(some, new.query[:, :1]) for lam in RIDGES]
         errors = torch.stack([_share(answer, new.target[:, :1]) for answer in answers])
         table["kernel"].append(errors[errors.mean(-1).argmin()])
-    return labelled(
-        {"risk": (("predictor", "n", "seed"), list(table.values()), "risk R as a share of E y²")},
-        {"predictor": list(table), "n": ("n", list(n), "examples n"), "seed": list(seeds)},
-    )
+    return labelled({"risk": (("predictor", "n", "seed"), list(table.values()), "risk R as a share of E y²")},
+                    {"predictor": list(table), "n": ("n", list(n), "examples n"), "seed": list(seeds)})
 
 
 @torch.no_grad()
-def even(
-    seeds: tuple[int, ...], n: tuple[int, ...], d: tuple[int, ...] = (8, 16), queries: int = 400, prompts: int = 4
-) -> xr.Dataset:
+def even(seeds: tuple[int, ...], n: tuple[int, ...], d: tuple[int, ...] = (8, 16), queries: int = 400,
+         prompts: int = 4) -> xr.Dataset:
     """Labels h_4, the state a matrix H; dimensions (d, n, seed).
 
     ``reading``: squared correlation over queries of x H x with the degree two of the hidden coordinate, both less
@@ -208,29 +186,21 @@ def even(
         answer, length = block(batch.context, batch.query), batch.query.square().sum(-1)
         hidden = torch.einsum("...qd,...d->...q", batch.query, batch.task).square()
         plain = torch.stack([torch.ones_like(length), length], -1)
-        residuals = [
-            part - (plain @ torch.linalg.lstsq(plain, part[..., None]).solution)[..., 0] for part in (answer, hidden)
-        ]
+        residuals = [part - (plain @ torch.linalg.lstsq(plain, part[..., None]).solution)[..., 0]
+                     for part in (answer, hidden)]
         weight = block.layer.weights(block.channels(tokens(batch.context, marked=True)))
         matrix = torch.einsum("...l,...lc,...ld->...cd", weight, batch.context.x, batch.context.x)
         top = torch.linalg.eigh(matrix)[1][..., -1]
-        cells.append(
-            (torch.cosine_similarity(*residuals, dim=-1).square().mean(-1), squared_cosine(top, batch.task).mean(-1))
-        )
+        cells.append((torch.cosine_similarity(*residuals, dim=-1).square().mean(-1),
+                      squared_cosine(top, batch.task).mean(-1)))
     dims, (reading, eigenvector) = ("d", "n", "seed"), zip(*cells, strict=True)
     axes = {"d": ("d", list(d), "dimension d"), "n": ("n", list(n), "examples n"), "seed": list(seeds)}
-    return labelled(
-        {
-            "reading": (dims, reading, "squared correlation of the reading"),
-            "eigenvector": (dims, eigenvector, "squared cosine of the eigenvector"),
-        },
-        axes,
-    )
+    return labelled({"reading": (dims, reading, "squared correlation of the reading"),
+                     "eigenvector": (dims, eigenvector, "squared cosine of the eigenvector")}, axes)
 
 
-def pretraining_step(
-    seeds: tuple[int, ...], prompts: tuple[int, ...], d: int = 16, r: int = 2, n: int = 128, queries: int = 16
-) -> xr.Dataset:
+def pretraining_step(seeds: tuple[int, ...], prompts: tuple[int, ...], d: int = 16, r: int = 2, n: int = 128,
+                     queries: int = 16) -> xr.Dataset:
     r"""One gradient step on :math:`\Gamma`, from a small multiple of I, behind a readout of degree three.
 
     .. math:: -\nabla_\Gamma \propto \frac1T\sum_t y_q\,\langle x_q, s\rangle^2\,x_q s^\top, \qquad
@@ -251,13 +221,9 @@ def pretraining_step(
             inside, whole = step[:r, :r].square().sum(), step.square().sum()
             found.append([(whole - inside).item(), (inside / whole).item()])
     values = np.array(found).reshape(len(seeds), len(sizes), 2)
-    return labelled(
-        {
-            "outside": (("seed", "prompts"), values[..., 0], "squared length outside the subspace"),
-            "share": (("seed", "prompts"), values[..., 1], "share of it inside the subspace"),
-        },
-        {"prompts": ("prompts", sizes, "pretraining prompts T"), "seed": list(seeds)},
-    )
+    return labelled({"outside": (("seed", "prompts"), values[..., 0], "squared length outside the subspace"),
+                     "share": (("seed", "prompts"), values[..., 1], "share of it inside the subspace")},
+                    {"prompts": ("prompts", sizes, "pretraining prompts T"), "seed": list(seeds)})
 
 
 def stored(dataset: xr.Dataset) -> xr.Dataset:

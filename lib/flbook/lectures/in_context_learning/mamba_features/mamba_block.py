@@ -36,14 +36,8 @@ class MambaBlock(nn.Module):
     Source: Gu and Dao (2023), section 3.4.
     """
 
-    def __init__(
-        self,
-        w_in: Float[Tensor, "p k"],
-        layer: SelectiveLayer,
-        w_z: Float[Tensor, "p k"],
-        b_z: Float[Tensor, " p"],
-        v: Float[Tensor, " p"],
-    ):
+    def __init__(self, w_in: Float[Tensor, "p k"], layer: SelectiveLayer, w_z: Float[Tensor, "p k"],
+                 b_z: Float[Tensor, " p"], v: Float[Tensor, " p"]):
         super().__init__()
         self.layer = layer
         for name, value in {"w_in": w_in, "w_z": w_z, "b_z": b_z, "v": v}.items():
@@ -64,9 +58,8 @@ class MambaBlock(nn.Module):
 
 
 @checked_arguments
-def average_of_gates(
-    gamma: Float[Tensor, "d d"], slopes: Sequence[float], biases: Sequence[float], mixture: Sequence[float], n: Count
-) -> MambaBlock:
+def average_of_gates(gamma: Float[Tensor, "d d"], slopes: Sequence[float], biases: Sequence[float],
+                     mixture: Sequence[float], n: Count) -> MambaBlock:
     r"""The block that predicts :math:`x_q^\top\Gamma\sum_l\omega_l T(y_l)x_l` with
     :math:`T(y) = \sum_j v_j\,\mathrm{silu}(w_j y + b_j)`.
 

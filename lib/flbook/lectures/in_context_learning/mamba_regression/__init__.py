@@ -118,9 +118,8 @@ def predictor(name: str, setting: Setting, d: int, n: int, noise: float):
     return Ridge(noise**2) if noise else LeastSquares()
 
 
-def training(
-    setting: Setting, d: int, n: int, prompts: int | None = None, covariance: torch.Tensor | None = None
-) -> xr.Dataset:
+def training(setting: Setting, d: int, n: int, prompts: int | None = None,
+             covariance: torch.Tensor | None = None) -> xr.Dataset:
     """How training goes, on all prompts or on a drawn sample of so many; dimensions (step, seed).
 
     Recorded are the risk over all prompts relative to its closed form, minus 1, and the share of the merged matrix
@@ -141,10 +140,8 @@ def training(
         merged = torch.cat([law.merged(params)[..., :d, :], law.merged(params)[..., d + 1 :, :]], -2)
         return 1 - merged[..., :d, :d].diagonal(dim1=-2, dim2=-1).square().sum(-1) / merged.square().sum((-2, -1))
 
-    record = [
-        Quantity("excess", excess, (), "risk above the closed form", "of it"),
-        Quantity("off_diagonal", off, (), "share of the merged matrix off its diagonal"),
-    ]
+    record = [Quantity("excess", excess, (), "risk above the closed form", "of it"),
+              Quantity("off_diagonal", off, (), "share of the merged matrix off its diagonal")]
     return fit(problem, rule(problem), setting.steps, record, ("seed",)).history.assign_coords(seed=list(setting.seed))
 
 
@@ -164,21 +161,13 @@ def hidden(setting: Setting, d: int, n: int, model: Mamba) -> xr.Dataset:
     before = torch.cat([torch.zeros_like(read[..., :1, :]), read[..., :-1, :]], -2)
     error = y - torch.einsum("...d,...d->...", before, x)
     cosine = torch.cosine_similarity(read, prompts.task[..., None, :], dim=-1).mean(-2)
-    steps = {
-        "state": read,
-        "correlation": alpha * before + (1 - alpha) * scale * y[..., None] * x,
-        "residual": before + error[..., None] * x / (d + 2),
-    }
-    long = {
-        "state": "state as the query reads it",
-        "correlation": "one step of the recursion without a residual",
-        "residual": "one step of online gradient descent",
-    }
+    steps = {"state": read, "correlation": alpha * before + (1 - alpha) * scale * y[..., None] * x,
+             "residual": before + error[..., None] * x / (d + 2)}
+    long = {"state": "state as the query reads it", "correlation": "one step of the recursion without a residual",
+            "residual": "one step of online gradient descent"}
     one_step = {name: (("seed", "example", "coordinate"), step[:, 0], long[name]) for name, step in steps.items()}
-    return labelled(
-        {"cosine": (("seed", "example"), cosine, "cosine of state and task")} | one_step,
-        {"seed": list(setting.seed), "example": ("example", np.arange(1, n + 1), "examples read l")},
-    )
+    return labelled({"cosine": (("seed", "example"), cosine, "cosine of state and task")} | one_step,
+                    {"seed": list(setting.seed), "example": ("example", np.arange(1, n + 1), "examples read l")})
 
 
 def overtaken(risk: xr.DataArray) -> fits.Fit:
@@ -200,15 +189,8 @@ def overtaken(risk: xr.DataArray) -> fits.Fit:
 
 
 @torch.no_grad()
-def drift(
-    seeds: tuple[int, ...],
-    memory: tuple[float, ...],
-    alpha: tuple[float, ...],
-    d: int = 4,
-    n: int = 120,
-    noise: float = 1.0,
-    prompts: int = 400,
-) -> xr.Dataset:
+def drift(seeds: tuple[int, ...], memory: tuple[float, ...], alpha: tuple[float, ...], d: int = 4, n: int = 120,
+          noise: float = 1.0, prompts: int = 400) -> xr.Dataset:
     """Risk of layers with decay alpha on tasks that drift, each with its best scale; and of online gradient descent.
 
     Dimensions (memory, alpha, seed) and (memory, seed).
@@ -222,17 +204,10 @@ def drift(
             layers.append((scale * unit - data.target).square().mean((-2, -1)))
         answer = LeastMeanSquares(1 / (d + 2))(data.context, data.query)
         online.append((answer - data.target).square().mean((-2, -1)))
-    return labelled(
-        {
-            "risk": (("memory", "alpha", "seed"), layers, "risk R"),
-            "online": (("memory", "seed"), online, "risk R of online gradient descent"),
-        },
-        {
-            "memory": ("memory", list(memory), "memory of the task ρ"),
-            "alpha": ("alpha", list(alpha), "decay α"),
-            "seed": list(seeds),
-        },
-    )
+    return labelled({"risk": (("memory", "alpha", "seed"), layers, "risk R"),
+                     "online": (("memory", "seed"), online, "risk R of online gradient descent")},
+                    {"memory": ("memory", list(memory), "memory of the task ρ"),
+                     "alpha": ("alpha", list(alpha), "decay α"), "seed": list(seeds)})
 
 
 def stored(dataset: xr.Dataset) -> xr.Dataset:

@@ -27,19 +27,13 @@ class MambaTraining(OwnLaw):
     ``log_a``) is not trained.
     """
 
-    def __init__(
-        self,
-        model: Mamba,
-        second: Float[Tensor, "*#E P P"],
-        cross: Float[Tensor, "*#E P"],
-        power: Float[Tensor, "*#E"] | float,
-    ):
+    def __init__(self, model: Mamba, second: Float[Tensor, "*#E P P"], cross: Float[Tensor, "*#E P"],
+                 power: Float[Tensor, "*#E"] | float):
         self.model, self.second, self.cross, self.power = model, second, cross, power
 
     @classmethod
-    def on(
-        cls, model: Mamba, context: Context, query: Float[Tensor, "*E T 1 d"], target: Float[Tensor, "*E T 1"]
-    ) -> "MambaTraining":
+    def on(cls, model: Mamba, context: Context, query: Float[Tensor, "*E T 1 d"],
+           target: Float[Tensor, "*E T 1"]) -> "MambaTraining":
         """The loss over T prompts, the last batch axis; one query each."""
         u, asked = tokens(context), pad(query[..., 0, :], (0, 1))
         with torch.no_grad():
@@ -52,9 +46,8 @@ class MambaTraining(OwnLaw):
         return cls(model, second, torch.einsum("...tp,...t->...p", both, y) / size, y.square().mean(-1))
 
     @classmethod
-    def of_law(
-        cls, model: Mamba, covariance: Float[Tensor, "d d"], omega: Float[Tensor, " n"], noise: float = 0.0
-    ) -> "MambaTraining":
+    def of_law(cls, model: Mamba, covariance: Float[Tensor, "d d"], omega: Float[Tensor, " n"],
+               noise: float = 0.0) -> "MambaTraining":
         r"""The loss over all prompts: inputs :math:`N(0, \Lambda)`, tasks :math:`N(0, I)`.
 
         omega: the weights of the examples at the query, all prompts alike. Moments of fourth order, by Isserlis: see
@@ -98,10 +91,8 @@ class MambaTraining(OwnLaw):
         k = self.merged(params)
         slope = torch.einsum("...pr,...r->...p", self.second, k.flatten(-2)) - self.cross
         slope = slope.unflatten(-1, k.shape[-2:])
-        return {
-            "b": torch.einsum("...sk,...kl->...sl", params["c"], slope),
-            "c": torch.einsum("...kl,...sl->...sk", slope, params["b"]),
-        }
+        return {"b": torch.einsum("...sk,...kl->...sl", params["c"], slope),
+                "c": torch.einsum("...kl,...sl->...sk", slope, params["b"])}
 
     def norm(self, direction: Params) -> Float[Tensor, "*E"]:
         """Euclidean length, one a member."""

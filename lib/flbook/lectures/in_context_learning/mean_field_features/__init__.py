@@ -69,10 +69,8 @@ class Setting(Grid):
     def check(self) -> None:
         """Refuse sizes at which features are not defined."""
         if self.k < 3 or self.teacher < self.k + 2 or self.n <= self.k + 2:
-            raise ValueError(
-                f"k must be at least 3, teacher at least k + 2 and n above k + 2; got k={self.k}, "
-                f"teacher={self.teacher}, n={self.n}"
-            )
+            raise ValueError(f"k must be at least 3, teacher at least k + 2 and n above k + 2; got k={self.k}, "
+                             f"teacher={self.teacher}, n={self.n}")
 
     def features(self, case: str) -> int:
         """True features."""
@@ -94,17 +92,11 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
             rows.append(torch.cat([losses[None].cpu().double(), scores(records, truth, test)]))
     values = torch.stack(rows).unflatten(0, (len(setting.case), len(setting.model))).movedim(2, 0).numpy()
     dims = ("case", "model", "seed", "time")
-    names = {
-        "loss": "training loss L",
-        "fresh": "loss L on fresh points",
-        "max": "error over floor, task max",
-        "square": "error over floor, task square",
-    }
+    names = {"loss": "training loss L", "fresh": "loss L on fresh points", "max": "error over floor, task max",
+             "square": "error over floor, task square"}
     time = setting.lr * setting.every * np.arange(values.shape[-1])
-    return labelled(
-        {name: (dims, column, text) for (name, text), column in zip(names.items(), values, strict=True)},
-        setting.coordinates() | {"time": ("time", time, "time t")},
-    )
+    return labelled({name: (dims, column, text) for (name, text), column in zip(names.items(), values, strict=True)},
+                    setting.coordinates() | {"time": ("time", time, "time t")})
 
 
 run = sweeps(measure)
@@ -157,11 +149,8 @@ def trained(setting: Setting, case: str, model: str, truth: Particles, records: 
     how = {
         "static": {},
         "attention": {"gamma": mean_field.best_attention(start, first), "turn": setting.turn},
-        "modified": {
-            "modified": Modified(
-                every=setting.check_every, share=setting.share, size=setting.size, spread=2.0, until=setting.until
-            )
-        },
+        "modified": {"modified": Modified(every=setting.check_every, share=setting.share, size=setting.size, spread=2.0,
+                                          until=setting.until)},
     }[model]
 
     def watch(t: int, particles: Particles) -> None:
@@ -172,10 +161,8 @@ def trained(setting: Setting, case: str, model: str, truth: Particles, records: 
     try:
         return descend(start, source, setting.lr, setting.steps + 1, watch=watch, **how)
     except torch.linalg.LinAlgError:
-        raise ValueError(
-            f"training diverged at lr = {setting.lr:g} and turn = {setting.turn:g}: take a smaller lr, "
-            "or a longer turn for attention"
-        ) from None
+        raise ValueError(f"training diverged at lr = {setting.lr:g} and turn = {setting.turn:g}: take a smaller lr, "
+                         "or a longer turn for attention") from None
 
 
 def prompt(setting: Setting, truth: Particles, step: int) -> Population:
@@ -214,13 +201,9 @@ def new_tasks(readers: dict, truth: Particles, points: Tensor, lengths: tuple[in
         errors = [reader(Context(context, labels[..., :n]), asked) - labels[..., -200:] for reader in variants]
         return min((error.square().mean((-2, -1)) for error in errors), key=lambda each: float(each.mean())).numpy()
 
-    return xr.Dataset(
-        {
-            name: (("n", "seed"), np.stack([risk(name, n) for n in lengths]), {"long_name": "risk", "units": "1"})
-            for name in readers
-        },
-        coords={"n": ("n", list(lengths), {"long_name": "examples n in the prompt", "units": "1"})},
-    )
+    return xr.Dataset({name: (("n", "seed"), np.stack([risk(name, n) for n in lengths]),
+                              {"long_name": "risk", "units": "1"}) for name in readers},
+                      coords={"n": ("n", list(lengths), {"long_name": "examples n in the prompt", "units": "1"})})
 
 
 def sampled(neurons: Tensor, a: Tensor, widths: tuple[int, ...], draws: int = 400) -> xr.DataArray:
@@ -232,13 +215,9 @@ def sampled(neurons: Tensor, a: Tensor, widths: tuple[int, ...], draws: int = 40
     for width in widths:
         picks = torch.randint(len(a), (draws, width), generator=rng.generator(width, "neurons"))
         rows.append([float((neurons[:, i] @ a[i] / width - mean).square().sum(-1).mean()) for i in picks])
-    return xr.DataArray(
-        np.array(rows),
-        dims=("m", "seed"),
-        name="error",
-        coords={"m": ("m", list(widths), {"long_name": "neurons m", "units": "1"})},
-        attrs={"long_name": "error of N neurons", "units": "1"},
-    )
+    return xr.DataArray(np.array(rows), dims=("m", "seed"), name="error",
+                        coords={"m": ("m", list(widths), {"long_name": "neurons m", "units": "1"})},
+                        attrs={"long_name": "error of N neurons", "units": "1"})
 
 
 def band(setting: Setting, lr: float = 0.02, steps: int = 500, every: int = 5) -> xr.Dataset:
@@ -268,21 +247,12 @@ def band(setting: Setting, lr: float = 0.02, steps: int = 500, every: int = 5) -
 
     size = truth.a.square().sum(-1).mean(-1)
     descend(start, population, lr, steps + 1, watch=watch)
-    names = {
-        "loss": "loss L",
-        "speed": "speed −dL/dt",
-        "steepness": "steepness δ",
-        "cross": "norm of Σ_fh",
-        "effective": "effective density ratio",
-    }
+    names = {"loss": "loss L", "speed": "speed −dL/dt", "steepness": "steepness δ", "cross": "norm of Σ_fh",
+             "effective": "effective density ratio"}
     time = lr * every * np.arange(len(rows))
-    return labelled(
-        {
-            name: (("seed", "time"), column, text)
-            for (name, text), column in zip(names.items(), torch.stack(rows, -1), strict=True)
-        },
-        setting.coordinates("seed") | {"time": ("time", time, "time t")},
-    )
+    return labelled({name: (("seed", "time"), column, text)
+                     for (name, text), column in zip(names.items(), torch.stack(rows, -1), strict=True)},
+                    setting.coordinates("seed") | {"time": ("time", time, "time t")})
 
 
 def chaos(setting: Setting, widths: tuple[int, ...], reference: int = 8192, lr: float = 0.05, steps: int = 20):
@@ -302,21 +272,9 @@ def chaos(setting: Setting, widths: tuple[int, ...], reference: int = 8192, lr: 
         return [start.features(population.x), end.features(population.x)]
 
     limit = flow(reference, setting.seed[0])
-    rows = [
-        [
-            ((h - far).square().sum((-2, -1)) / far.square().sum()).numpy()
-            for h, far in zip(flow(m, setting.seed), limit, strict=True)
-        ]
-        for m in widths
-    ]
-    return xr.DataArray(
-        np.moveaxis(np.array(rows), 1, 2),
-        dims=("m", "seed", "time"),
-        name="distance",
-        coords={
-            "m": ("m", list(widths), {"long_name": "neurons m", "units": "1"}),
-            **setting.coordinates("seed"),
-            "time": [0.0, lr * steps],
-        },
-        attrs={"long_name": "distance from the limit", "units": "1"},
-    )
+    rows = [[((h - far).square().sum((-2, -1)) / far.square().sum()).numpy()
+             for h, far in zip(flow(m, setting.seed), limit, strict=True)] for m in widths]
+    return xr.DataArray(np.moveaxis(np.array(rows), 1, 2), dims=("m", "seed", "time"), name="distance",
+                        coords={"m": ("m", list(widths), {"long_name": "neurons m", "units": "1"}),
+                                **setting.coordinates("seed"), "time": [0.0, lr * steps]},
+                        attrs={"long_name": "distance from the limit", "units": "1"})

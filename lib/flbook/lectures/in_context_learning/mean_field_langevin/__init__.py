@@ -97,10 +97,8 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
         square = (particles(setting, width, device).drop_vars("time") - expected) ** 2
         rows.append(width / 2 * square.mean(("copy", "sample")))
     deviation = xr.concat(rows, "width").transpose("lam", "width", "seed", "time")
-    return labelled(
-        {"deviation": (deviation.dims, deviation.to_numpy(), "N times the squared deviation")},
-        setting.coordinates() | setting.clock,
-    )
+    return labelled({"deviation": (deviation.dims, deviation.to_numpy(), "N times the squared deviation")},
+                    setting.coordinates() | setting.clock)
 
 
 run = sweeps(measure)
@@ -148,11 +146,9 @@ def descent(setting: Setting, device: str = "cpu") -> xr.Dataset:
         "at_rest": (2 * flow.lam * holley_stroock(varies[-1], flow.lam, flow.decay), "guaranteed rate at the end"),
         "a_priori": (2 * flow.lam * holley_stroock(a_priori, flow.lam, flow.decay), "guaranteed rate, a priori"),
     }
-    return labelled(
-        {name: (("time", "lam"), *column) for name, column in over_time.items()}
-        | {name: ("lam", *column) for name, column in at_rest.items()},
-        setting.coordinates("lam") | setting.clock,
-    ).transpose("lam", "time")
+    return labelled({name: (("time", "lam"), *column) for name, column in over_time.items()}
+                    | {name: ("lam", *column) for name, column in at_rest.items()},
+                    setting.coordinates("lam") | setting.clock).transpose("lam", "time")
 
 
 def relaxation(setting: Setting, size: float = 0.02, start: float = 2.0, stop: float = 4.0) -> xr.DataArray:
@@ -174,13 +170,9 @@ def constants(setting: Setting, device: str = "cpu") -> xr.Dataset:
         centred = flow.features - mu @ flow.features
         rows.append(chaos_constant((centred * mu[:, None]).T @ centred, float(lam)))
     interacting, independent = zip(*rows, strict=True)
-    return labelled(
-        {
-            "interacting": ("lam", interacting, "N times the deviation, interacting neurons"),
-            "independent": ("lam", independent, "N times the deviation, independent neurons"),
-        },
-        setting.coordinates("lam"),
-    )
+    return labelled({"interacting": ("lam", interacting, "N times the deviation, interacting neurons"),
+                     "independent": ("lam", independent, "N times the deviation, independent neurons")},
+                    setting.coordinates("lam"))
 
 
 def particles(setting: Setting, width: int, device: str = "cpu") -> xr.DataArray:

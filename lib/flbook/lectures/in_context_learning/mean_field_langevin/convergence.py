@@ -88,7 +88,9 @@ class LinearNeurons(Checked):
         return float((s / 2 * off**2 + self.decay / 2 * (self.mean_star**2 + self.lam / self.decay)).sum())
 
 
-def holley_stroock(oscillation: ArrayLike, lam: ArrayLike, decay: float) -> NDArray[np.floating] | np.floating:
+def holley_stroock(
+    oscillation: ArrayLike, lam: ArrayLike, decay: float
+) -> NDArray[np.floating] | np.floating:
     r"""A lower bound on the log-Sobolev constant, :math:`\alpha \ge (\lambda'/\lambda)\,e^{-B/\lambda}`.
 
     For a Gibbs distribution whose potential is :math:`\frac{\lambda'}2\theta^2` plus a part that varies by B at most.

@@ -31,10 +31,8 @@ class GridFlow:
 
     def __post_init__(self):
         if not (np.asarray(self.lam) > 0).all() or self.decay <= 0:
-            raise ValueError(
-                f"lam and decay must be positive, or no Gibbs distribution exists; got lam={self.lam}, "
-                f"decay={self.decay}"
-            )
+            raise ValueError(f"lam and decay must be positive, or no Gibbs distribution exists; got lam={self.lam}, "
+                             f"decay={self.decay}")
 
     @property
     def cell(self) -> float:

@@ -65,19 +65,16 @@ class Langevin:
 
     def __post_init__(self):
         if not (self.lr > 0 and self.decay >= 0 and bool((torch.as_tensor(self.lam) >= 0).all())):
-            raise ValueError(
-                f"lr must be positive, lam and decay not negative; got lr={self.lr}, lam={self.lam}, decay={self.decay}"
-            )
+            raise ValueError(f"lr must be positive, lam and decay not negative; got lr={self.lr}, lam={self.lam}, "
+                             f"decay={self.decay}")
 
     def start(self, params: Params) -> Noise:
         """The streams of noise."""
         shape = params["theta"].shape[self.axis :]
         members = (shape if len(shape) > 2 else (1, *shape))[0]
         if members != len(self.seeds):
-            raise ValueError(
-                f"seeds must name one stream for each of the {members} members along axis {self.axis} of "
-                f"the ensemble; got {len(self.seeds)}"
-            )
+            raise ValueError(f"seeds must name one stream for each of the {members} members along axis {self.axis} of "
+                             f"the ensemble; got {len(self.seeds)}")
         return Noise((members, *shape[-2:]) if len(shape) <= 2 else shape, self.seeds, params["theta"])
 
     def step(self, problem: Problem, params: Params, state: Noise) -> tuple[Params, Noise]:

@@ -72,25 +72,19 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     for n in setting.n:
         problem, params = train(setting, n, device)
         fresh = Signs(*(part.to(problem.x) for part in setting.data(n).draw_test(setting.points, setting.seed)))
-        rows.append(
-            [
-                error(problem.predict(params, fresh.x), fresh.y),
-                error(problem.predict(params), problem.observed),
-                feature_energy(params["theta"], setting.k),
-                rival_errors(setting, Signs(problem.x, problem.observed), fresh),
-            ]
-        )
+        rows.append([
+            error(problem.predict(params, fresh.x), fresh.y),
+            error(problem.predict(params), problem.observed),
+            feature_energy(params["theta"], setting.k),
+            rival_errors(setting, Signs(problem.x, problem.observed), fresh),
+        ])
     test_error, train_error, energy, rival_error = zip(*rows, strict=True)
     own = ("n", "lam", "seed")
-    return labelled(
-        {
-            "test_error": (own, test_error, "test error", "fraction"),
-            "train_error": (own, train_error, "training error", "fraction"),
-            "energy": (own, energy, "weight energy, relevant over other inputs"),
-            "rival_error": (("n", "model", "seed"), rival_error, "test error", "fraction"),
-        },
-        setting.coordinates() | {"model": ("model", list(RIVALS), "rival")},
-    )
+    return labelled({"test_error": (own, test_error, "test error", "fraction"),
+                     "train_error": (own, train_error, "training error", "fraction"),
+                     "energy": (own, energy, "weight energy, relevant over other inputs"),
+                     "rival_error": (("n", "model", "seed"), rival_error, "test error", "fraction")},
+                    setting.coordinates() | {"model": ("model", list(RIVALS), "rival")})
 
 
 run = sweeps(measure, chunk={"n": 1, "seed": 5})

@@ -43,8 +43,7 @@ class Setting(Grid):
     """
 
     kind: tuple[Literal["full", "full with ridge", "diagonal"], ...] = axis(
-        ["full", "full with ridge", "diagonal"], "kind of Γ"
-    )  # which matrices least squares may choose from
+        ["full", "full with ridge", "diagonal"], "kind of Γ")  # which matrices least squares may choose from
     T: tuple[Count, ...] = axis([4, 9, 18, 36, 54, 81, 122, 162, 324, 648, 1296], "pretraining prompts T")
     seed: tuple[Natural, ...] = axis(range(30), "seed")
     keep: Count = 9  # N, features
@@ -81,13 +80,9 @@ class Setting(Grid):
 
 def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     r"""Exact risk of the fitted :math:`\Gamma`, dimensions (kind, T, seed)."""
-    risks = [
-        [
-            [exact_risk(setting, fitted(kind, setting, *(part[:T] for part in design))) for T in setting.T]
-            for kind in setting.kind
-        ]
-        for design in (designs(setting, seed, max(setting.T), device) for seed in setting.seed)
-    ]
+    risks = [[[exact_risk(setting, fitted(kind, setting, *(part[:T] for part in design)))
+               for T in setting.T] for kind in setting.kind]
+             for design in (designs(setting, seed, max(setting.T), device) for seed in setting.seed)]
     return labelled({"risk": (("kind", "T", "seed"), np.moveaxis(risks, 0, -1), "risk R")}, setting.coordinates())
 
 
@@ -160,17 +155,9 @@ def sandwich(setting: Setting, batch: int = 10000, seed: int = 0) -> Tensor:
 class Contexts(Grid):
     """Prompts on a hidden basis; tuples are axes."""
 
-    predictor: tuple[
-        Literal[
-            "pretrained attention",
-            "attention on the basis",
-            "attention on the dictionary",
-            "kernel ridge",
-            "ridge on the basis",
-            "Bayes, prompt alone",
-        ],
-        ...,
-    ] = axis(["pretrained attention", "attention on the basis", "kernel ridge", "ridge on the basis"], "predictor")
+    predictor: tuple[Literal["pretrained attention", "attention on the basis", "attention on the dictionary",
+                             "kernel ridge", "ridge on the basis", "Bayes, prompt alone"], ...] = axis(
+        ["pretrained attention", "attention on the basis", "kernel ridge", "ridge on the basis"], "predictor")
     n: tuple[Count, ...] = axis([16, 64, 128], "examples n")  # of a prompt
     T: tuple[Count, ...] = axis([16, 64, 256, 1024], "pretraining prompts T")
     seed: tuple[Natural, ...] = axis(range(10), "seed")  # each has a hidden basis of its own
@@ -207,23 +194,14 @@ def contexts(setting: Contexts, device: str = "cpu") -> xr.Dataset:
         for seed in setting.seed:
             data = setting.data(seed, n)
             test = data.draw(setting.batch, seed, 1, devices.device(device))
-            errors = [
-                predictor(test.context, test.query) - test.target
-                for name in setting.predictor
-                for predictor in PREDICTORS[name](setting, data, seed)
-            ]
+            errors = [predictor(test.context, test.query) - test.target for name in setting.predictor
+                      for predictor in PREDICTORS[name](setting, data, seed)]
             rows.append(torch.stack(errors).square().mean((-2, -1)).reshape(len(setting.predictor), -1))
     risk = torch.stack(rows).unflatten(0, (len(setting.n), len(setting.seed))).permute(2, 0, 3, 1)
     known = [theory.best_attention(np.array(setting.data(0, n).variance), setting.noise, n).risk for n in setting.n]
     expected = [theory.best_attention(setting.dictionary()[1], setting.noise, n).risk for n in setting.n]
-    return labelled(
-        {
-            "risk": (("predictor", "n", "T", "seed"), risk, "risk R"),
-            "known": ("n", known, "risk R"),
-            "expected": ("n", expected, "risk R"),
-        },
-        setting.coordinates(),
-    )
+    return labelled({"risk": (("predictor", "n", "T", "seed"), risk, "risk R"), "known": ("n", known, "risk R"),
+                     "expected": ("n", expected, "risk R")}, setting.coordinates())
 
 
 def pretrained(setting: Contexts, data: FunctionPrompts, seed: int) -> list[LinearAttention]:
@@ -248,9 +226,8 @@ def expected_kernel(setting: Contexts):
     """The covariance of the function to who does not know the basis: the best kernel for the prompt alone."""
     dictionary, expected = setting.dictionary()
     root = torch.tensor(expected).sqrt()
-    return lambda x, other: torch.einsum(
-        "...nk,...pk->...np", dictionary.features(x) * root, dictionary.features(other) * root
-    )
+    return lambda x, other: torch.einsum("...nk,...pk->...np", dictionary.features(x) * root,
+                                         dictionary.features(other) * root)
 
 
 def alone(setting: Contexts, data: FunctionPrompts):
@@ -277,15 +254,12 @@ def attention(basis: FourierBasis, variance: np.ndarray, setting: Contexts, n: i
 # What answers a prompt, as functions of (setting, data, seed): one predictor for each T, or the same for all
 PREDICTORS = {
     "pretrained attention": pretrained,
-    "attention on the basis": lambda setting, data, seed: (
-        [attention(data.basis, np.array(data.variance), setting, data.n)] * len(setting.T)
-    ),
-    "attention on the dictionary": lambda setting, data, seed: (
-        [attention(*setting.dictionary(), setting, data.n)] * len(setting.T)
-    ),
-    "kernel ridge": lambda setting, data, seed: (
-        [KernelRidge(expected_kernel(setting), setting.noise**2)] * len(setting.T)
-    ),
+    "attention on the basis": lambda setting, data, seed: [
+        attention(data.basis, np.array(data.variance), setting, data.n)] * len(setting.T),
+    "attention on the dictionary": lambda setting, data, seed: [
+        attention(*setting.dictionary(), setting, data.n)] * len(setting.T),
+    "kernel ridge": lambda setting, data, seed: [
+        KernelRidge(expected_kernel(setting), setting.noise**2)] * len(setting.T),
     "ridge on the basis": lambda setting, data, seed: [ridge_on_basis(setting, data)] * len(setting.T),
     "Bayes, prompt alone": lambda setting, data, seed: [alone(setting, data)] * len(setting.T),
 }

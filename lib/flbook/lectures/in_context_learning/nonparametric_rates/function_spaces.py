@@ -34,14 +34,11 @@ class FourierBasis:
     def __post_init__(self):
         lengths = {len(row) for row in self.frequency}
         if len(lengths) != 1 or 0 in lengths:
-            raise ValueError(
-                f"frequency must hold at least one row, each of d >= 1 integers; it has {self.size} rows "
-                f"of the lengths {sorted(lengths)}"
-            )
+            raise ValueError(f"frequency must hold at least one row, each of d >= 1 integers; it has {self.size} rows "
+                             f"of the lengths {sorted(lengths)}")
         if len(set(self.frequency)) < self.size:
-            raise ValueError(
-                f"frequency must hold every row once; {self.size - len(set(self.frequency))} of its rows are repeated"
-            )
+            raise ValueError(f"frequency must hold every row once; {self.size - len(set(self.frequency))} of its rows "
+                             "are repeated")
 
     @property
     def size(self) -> int:
@@ -85,9 +82,8 @@ def hidden_line(pairs: int, power: int = 2, spread: int = 4, seed: int = 0) -> F
     Raises ValueError if an argument is below 1.
     """
     if min(pairs, power, spread) < 1:
-        raise ValueError(
-            f"pairs, power and spread must be at least 1; got pairs={pairs}, power={power}, spread={spread}"
-        )
+        raise ValueError(f"pairs, power and spread must be at least 1; got pairs={pairs}, power={power}, "
+                         f"spread={spread}")
     draw = rng.numpy_generator(seed, "hidden frequencies")
     found = [int(draw.integers(spread * (i - 1) ** power + 1, spread * i**power + 1)) for i in range(1, pairs + 1)]
     return FourierBasis(tuple((sign * r,) for r in found for sign in (1, -1)))
@@ -125,11 +121,8 @@ def mixed_blocks(smoothness: tuple[float, ...], bits: float) -> list[tuple[float
         raise ValueError(f"smoothness must hold positive numbers, none smaller than the one before; got {smoothness}")
     found = [(0.0, ())]
     for a in smoothness:  # the tail of zeros is added once an input has no block any more
-        found = [
-            (cost + (2 * a + 1) * s, (*block, s))
-            for cost, block in found
-            for s in range(1 + int((bits - cost) / (2 * a + 1) + 1e-12))
-        ]
+        found = [(cost + (2 * a + 1) * s, (*block, s)) for cost, block in found
+                 for s in range(1 + int((bits - cost) / (2 * a + 1) + 1e-12))]
     return sorted(found)
 
 
@@ -155,13 +148,11 @@ class FunctionPrompts(Checked):
     def __post_init__(self):
         super().__post_init__()
         if len(self.variance) != self.basis.size:
-            raise ValueError(
-                f"variance must hold {self.basis.size} numbers, one for each function; got {len(self.variance)} of them"
-            )
+            raise ValueError(f"variance must hold {self.basis.size} numbers, one for each function; got "
+                             f"{len(self.variance)} of them")
 
-    def draw(
-        self, batch: int, seed: int | tuple[int, ...], step: int = 0, device="cpu", dtype: torch.dtype = torch.float64
-    ) -> Prompts:
+    def draw(self, batch: int, seed: int | tuple[int, ...], step: int = 0, device="cpu",
+             dtype: torch.dtype = torch.float64) -> Prompts:
         """One batch of prompts, a pure function of (seed, step); a tuple of seeds gives one leading axis."""
         check_batch(batch)
 

@@ -89,13 +89,9 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
                 pool = Laws(setting, n).draw(min(T, TEST_PROMPTS), setting.seed, 0, device)
                 losses.append(error(models[0](pool.context, pool.query), pool.observed))
             risks.append(torch.cat([own, rivals]))
-    return labelled(
-        {
-            "risk": (("model", "n", "T", "seed"), torch.stack(risks, 1), "risk R"),
-            "train": (("n", "T", "seed"), losses, "squared error on pretraining prompts"),
-        },
-        {"model": ("model", list(MODELS), "model"), **setting.coordinates()},
-    )
+    return labelled({"risk": (("model", "n", "T", "seed"), torch.stack(risks, 1), "risk R"),
+                     "train": (("n", "T", "seed"), losses, "squared error on pretraining prompts")},
+                    {"model": ("model", list(MODELS), "model"), **setting.coordinates()})
 
 
 run = sweeps(measure, chunk={"n": 1, "T": 1})
@@ -109,9 +105,8 @@ class Laws:
     setting: Setting
     n: int
 
-    def draw(
-        self, batch: int, seed: tuple[int, ...], step: int = 0, device="cpu", dtype: torch.dtype = torch.float32
-    ) -> Prompts:
+    def draw(self, batch: int, seed: tuple[int, ...], step: int = 0, device="cpu",
+             dtype: torch.dtype = torch.float32) -> Prompts:
         """One batch, (*seeds, batch, n, d)."""
         first, *rest = [self.setting.data(self.n, one).draw(batch, one, step, device, dtype) for one in seed]
         return mapped(first, lambda *parts: torch.stack(parts), *rest)
@@ -177,7 +172,6 @@ def by_basis(setting: Setting, n: int, test: Prompts) -> list[Tensor]:
         context, query, target = Context(*(part[k] for part in one.context)), one.query[k], one.target[k]
         inside = Context(features(context.x), context.y)
         attention = LinearAttention(gamma, features=features).requires_grad_(False)
-        rows.append(
-            torch.stack([error(attention(context, query), target), error(ridge(inside, features(query)), target)])
-        )
+        rows.append(torch.stack([error(attention(context, query), target),
+                                 error(ridge(inside, features(query)), target)]))
     return list(torch.stack(rows, -1))

@@ -94,9 +94,8 @@ def cardinal(t: Float[Tensor, "*E"], order: int) -> Float[Tensor, "*E"]:
     """
     pieces = [((t >= k) & (t < k + 1)).to(t) for k in range(order + 1)]  # those of degree 0
     for m in range(1, order + 1):
-        pieces = [
-            ((t - k) * left + (k + m + 1 - t) * right) / m for k, (left, right) in enumerate(itertools.pairwise(pieces))
-        ]
+        pieces = [((t - k) * left + (k + m + 1 - t) * right) / m
+                  for k, (left, right) in enumerate(itertools.pairwise(pieces))]
     return pieces[0]
 
 
@@ -124,9 +123,8 @@ class HiddenSplines(Checked):
             raise ValueError(f"active must be at most d = {self.d}; got {self.active}")
         known = math.comb(self.d, self.active) * (2**self.level + self.order) ** self.active
         if 2 * self.size > known:
-            raise ValueError(
-                f"size must be at most {known // 2}, half of the {known} different functions; got {self.size}"
-            )
+            raise ValueError(f"size must be at most {known // 2}, half of the {known} different functions; got "
+                             f"{self.size}")
 
     def places(self) -> list[tuple[tuple[int, int], ...]]:
         """For every function its inputs, each with a shift."""
@@ -184,10 +182,8 @@ def inverse_root(gram: Float[Tensor, "J J"]) -> Float[Tensor, "J J"]:
     """
     values, vectors = torch.linalg.eigh(gram)
     if not values[0] > 1e-12 * values[-1]:
-        raise ValueError(
-            f"gram must be positive definite, the functions linearly independent; its eigenvalues run "
-            f"from {values[0]:.3g} to {values[-1]:.3g}"
-        )
+        raise ValueError(f"gram must be positive definite, the functions linearly independent; its eigenvalues run "
+                         f"from {values[0]:.3g} to {values[-1]:.3g}")
     return torch.einsum("jk,k,lk->jl", vectors, values.rsqrt(), vectors)
 
 

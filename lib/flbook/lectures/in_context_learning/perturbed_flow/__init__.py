@@ -61,17 +61,8 @@ class Setting(Grid):
     @classmethod
     def tiny(cls) -> "Setting":
         """Two saddles, three noises, one and two copies of eight particles."""
-        return cls(
-            saddle=SADDLES[:2],
-            noise=("static", "guided", "Langevin"),
-            copies=(1, 2),
-            seed=(0, 1),
-            m=8,
-            d=3,
-            k=2,
-            n=20,
-            time=8.0,
-        )
+        return cls(saddle=SADDLES[:2], noise=("static", "guided", "Langevin"), copies=(1, 2), seed=(0, 1), m=8, d=3,
+                   k=2, n=20, time=8.0)
 
     @classmethod
     def rivals(cls) -> "Setting":
@@ -88,6 +79,7 @@ class Setting(Grid):
         """Two saddles, all noises, four crowds, forty seeds."""
         noises = ("static", "isotropic", "smooth", "guided", "Langevin", "birth-death")
         return cls(saddle=SADDLES[:2], noise=noises, copies=(1, 3, 9, 27), seed=tuple(range(40)))
+
 
     def check(self) -> None:
         """Refuse crowds that have no such saddle, or no such noise."""

@@ -84,10 +84,8 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
                     gamma = fitted(d, examples, round(kappa * d), round(tau * d * d), setting.rho, seed, where)
                     risk[i, j, k, s] = exact_risk(gamma, examples, setting.rho)
     dims = ("d", "kappa", "tau", "seed")
-    return labelled(
-        {"risk": (dims, risk, "risk on fresh tasks"), "limit": (dims[:-1], limit, "risk, all sizes large")},
-        setting.coordinates(),
-    )
+    return labelled({"risk": (dims, risk, "risk on fresh tasks"), "limit": (dims[:-1], limit, "risk, all sizes large")},
+                    setting.coordinates())
 
 
 run = sweeps(measure, chunk={"kappa": 1, "tau": 1})
@@ -127,11 +125,7 @@ def fitted(d: int, examples: int, tasks: int, prompts: int, rho: float, seed: in
 
 
 def estimators(
-    sizes: tuple[int, ...],
-    d: int = 8,
-    n: int = 16,
-    noise: float = 0.5,
-    prompts: int = 100,
+    sizes: tuple[int, ...], d: int = 8, n: int = 16, noise: float = 0.5, prompts: int = 100,
     seed: tuple[int, ...] = tuple(range(10)),
 ) -> xr.Dataset:
     """dMMSE and ridge regression, example by example, on fresh tasks and on tasks of the pool: squared errors over d.
@@ -153,20 +147,11 @@ def estimators(
                 if own is None:
                     apart[i, j] = (answers[0] - answers[1]).square().mean(0).numpy() / d
     dims = ("estimator", "tasks", "size", "seed", "position")
-    axes = {
-        "estimator": ("estimator", ["dMMSE", "ridge"], "estimator"),
-        "tasks": ("tasks", ["fresh", "pool"], "tasks"),
-        "size": ("size", list(sizes), "tasks in the pool M"),
-        "seed": ("seed", list(seed), "seed"),
-        "position": ("position", list(range(n)), "examples seen"),
-    }
-    return labelled(
-        {
-            "error": (dims, errors, "squared error over d"),
-            "apart": (dims[2:], apart, "squared distance of the two, over d"),
-        },
-        axes,
-    )
+    axes = {"estimator": ("estimator", ["dMMSE", "ridge"], "estimator"), "tasks": ("tasks", ["fresh", "pool"], "tasks"),
+            "size": ("size", list(sizes), "tasks in the pool M"), "seed": ("seed", list(seed), "seed"),
+            "position": ("position", list(range(n)), "examples seen")}
+    return labelled({"error": (dims, errors, "squared error over d"),
+                     "apart": (dims[2:], apart, "squared distance of the two, over d")}, axes)
 
 
 @dataclass(frozen=True)
@@ -201,20 +186,8 @@ class Pretrained(Checked):
     @classmethod
     def paper(cls, tasks: int) -> "Pretrained":
         """One point of the grid of Raventos et al., for a GPU; they go from 4 tasks to about a million."""
-        return cls(
-            tasks=tasks,
-            d=8,
-            n=15,
-            width=128,
-            layers=8,
-            sigma_0=0.02,
-            steps=500_000,
-            batch=256,
-            lr=1e-3,
-            warmup=250_000,
-            decay="linear",
-            beta_2=0.999,
-        )
+        return cls(tasks=tasks, d=8, n=15, width=128, layers=8, sigma_0=0.02, steps=500_000, batch=256, lr=1e-3,
+                   warmup=250_000, decay="linear", beta_2=0.999)
 
     def law(self) -> LinearPrompts:
         """The prompts that it is pretrained on."""
@@ -248,14 +221,8 @@ def retrain(given: Pretrained, device: str = "cpu") -> None:
     checkpoints.save(given.path(), half | {"pool": given.law().pool.tasks(given.d).float()}, given)
 
 
-def compare(
-    given: Pretrained,
-    model: PromptTransformer,
-    pool: torch.Tensor,
-    prompts: int = 400,
-    seed: tuple[int, ...] = tuple(range(10)),
-    own: bool = False,
-) -> xr.Dataset:
+def compare(given: Pretrained, model: PromptTransformer, pool: torch.Tensor, prompts: int = 400,
+            seed: tuple[int, ...] = tuple(range(10)), own: bool = False) -> xr.Dataset:
     """A transformer beside dMMSE for its tasks and ridge regression: errors and distances over d.
 
     On fresh tasks, or on those of its own pool.
@@ -276,15 +243,7 @@ def compare(
     answers += [predict_each(rival, whole) for rival in rivals]
     error = torch.stack([(answer - clean).square().mean(1) for answer in answers]) / given.d
     apart = torch.stack([(answers[0] - answer).square().mean(1) for answer in answers]) / given.d
-    axes = {
-        "estimator": ("estimator", list(names), "estimator"),
-        "seed": ("seed", list(seed), "seed"),
-        "position": ("position", list(range(given.n + 1)), "examples seen"),
-    }
-    return labelled(
-        {
-            "error": (tuple(axes), error, "squared error over d"),
-            "apart": (tuple(axes), apart, "squared distance to the transformer, over d"),
-        },
-        axes,
-    )
+    axes = {"estimator": ("estimator", list(names), "estimator"), "seed": ("seed", list(seed), "seed"),
+            "position": ("position", list(range(given.n + 1)), "examples seen")}
+    return labelled({"error": (tuple(axes), error, "squared error over d"),
+                     "apart": (tuple(axes), apart, "squared distance to the transformer, over d")}, axes)

@@ -28,10 +28,8 @@ def icl_risk(tau: float, alpha: float, kappa: float, rho: float) -> float:
     Source: Lu et al. (2024), as evaluated in the authors' published code.
     """
     if not (tau > 0 and alpha > 0 and kappa > 0 and rho >= 0):
-        raise ValueError(
-            f"tau, alpha and kappa must be positive and rho not negative; got tau={tau}, alpha={alpha}, "
-            f"kappa={kappa}, rho={rho}"
-        )
+        raise ValueError(f"tau, alpha and kappa must be positive and rho not negative; got tau={tau}, alpha={alpha}, "
+                         f"kappa={kappa}, rho={rho}")
     if tau == 1:
         raise ValueError("tau must differ from 1, where the risk is infinite")
     x = (1 + rho) / alpha
@@ -41,13 +39,8 @@ def icl_risk(tau: float, alpha: float, kappa: float, rho: float) -> float:
         return float(tau * (1 + x) / (1 - tau) * inner - 2 * tau * (1 - mu) + rho + 1)
     m = _stieltjes(kappa, x)
     k = 1 / (1 - kappa * (m / (kappa + m)) ** 2)
-    return float(
-        (k - 1 / (tau - 1)) * (1 + x) * (x * m) ** 2
-        + (3 - 2 * tau) / (tau - 1) * m * x**2
-        + ((1 + rho) / (tau - 1) * m + 1) * x
-        + rho * m / (tau - 1)
-        + rho
-    )
+    return float((k - 1 / (tau - 1)) * (1 + x) * (x * m) ** 2 + (3 - 2 * tau) / (tau - 1) * m * x**2
+                 + ((1 + rho) / (tau - 1) * m + 1) * x + rho * m / (tau - 1) + rho)
 
 
 def _stieltjes(kappa: float, x: float) -> float:

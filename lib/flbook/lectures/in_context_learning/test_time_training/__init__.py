@@ -58,9 +58,8 @@ class Setting(Grid):
     @classmethod
     def tiny(cls) -> "Setting":
         """Eight dimensions, 200 prompts of pretraining, no shift and sixty degrees."""
-        return cls(
-            shift=(0.0, 60.0), n=(64, 1024), seed=(0, 1), d=8, r=2, m=32, prompts=200, n_pre=128, tasks=6, queries=40
-        )
+        return cls(shift=(0.0, 60.0), n=(64, 1024), seed=(0, 1), d=8, r=2, m=32, prompts=200, n_pre=128, tasks=6,
+                   queries=40)
 
     @classmethod
     def angles(cls) -> "Setting":
@@ -91,9 +90,8 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
                     along, a = answer(name, setting, learned, batch)
                     risk[i, j, k, at] = stages.exact_risk(learned.readout, a, along, shifted_link(shift)).mean()
                     overlap[i, j, k, at] = along.abs().mean()
-    return labelled(
-        {"risk": (dims, risk, "risk R"), "overlap": (dims, overlap, "overlap |⟨u, β⟩|")}, setting.coordinates()
-    )
+    return labelled({"risk": (dims, risk, "risk R"), "overlap": (dims, overlap, "overlap |⟨u, β⟩|")},
+                    setting.coordinates())
 
 
 run = sweeps(measure, chunk={"seed": 5})
@@ -102,9 +100,8 @@ stored = single_precision
 
 def data(setting: Setting, shift: float, n: int, queries: int = 1) -> SingleIndexPrompts:
     """Prompts of one angle and length."""
-    return SingleIndexPrompts(
-        n=n, d=setting.d, r=setting.r, link=shifted_link(shift), noise=setting.noise, queries=queries
-    )
+    return SingleIndexPrompts(n=n, d=setting.d, r=setting.r, link=shifted_link(shift), noise=setting.noise,
+                              queries=queries)
 
 
 @dataclass(frozen=True)
@@ -198,10 +195,8 @@ def refining(setting: Setting, counts: tuple[int, ...], spent: int = 1024) -> xr
 
 def over(name: str, text: str, counts, columns: list, setting: Setting, what: str) -> xr.DataArray:
     """Columns of seeds as one array over (counts, seed)."""
-    return labelled(
-        {"found": ((name, "seed"), np.array(columns).T, what)},
-        {name: (name, list(counts), text), **setting.coordinates("seed")},
-    ).found.rename(None)
+    return labelled({"found": ((name, "seed"), np.array(columns).T, what)},
+                    {name: (name, list(counts), text), **setting.coordinates("seed")}).found.rename(None)
 
 
 KERNELS: dict[str, kernels.Kernel] = {
@@ -219,16 +214,12 @@ def alone(setting: Setting, tasks: int = 1) -> xr.Dataset:
     rows = {"kernel ridge": [], "network": []}
     for n in setting.n:
         batch = data(setting, setting.shift[0], n, setting.queries).draw(tasks * len(setting.seed), setting.seed[0], n)
-        found = {
-            "kernel ridge": [
-                KernelRidge(kernel, lam)(batch.context, batch.query) for kernel in KERNELS.values() for lam in RIDGES
-            ],
-            "network": list(two_layer(batch.context, batch.query).values()),
-        }
+        found = {"kernel ridge": [KernelRidge(kernel, lam)(batch.context, batch.query)
+                                  for kernel in KERNELS.values() for lam in RIDGES],
+                 "network": list(two_layer(batch.context, batch.query).values())}
         for name, tried in found.items():
             errors = [(f - batch.target).square().mean(-1) for f in tried]
             best = min(errors, key=lambda error: float(error.mean()))
             rows[name].append(best.reshape(len(setting.seed), tasks).mean(-1).numpy())
-    return labelled(
-        {name: (("n", "seed"), values, "risk R") for name, values in rows.items()}, setting.coordinates("n", "seed")
-    )
+    return labelled({name: (("n", "seed"), values, "risk R") for name, values in rows.items()},
+                    setting.coordinates("n", "seed"))

@@ -126,9 +126,8 @@ def adapt(readout: Readout, context: Context, lam: float, shares: tuple[float, f
     one, two = round(shares[0] * n), round((shares[0] + shares[1]) * n)
     if not 0 < one < two < n:
         raise ValueError(f"n must leave examples to each of three stages, shares {shares} and the rest; got n = {n}")
-    parts = [
-        Context(context.x[..., low:high, :], context.y[..., low:high]) for low, high in ((0, one), (one, two), (two, n))
-    ]
+    parts = [Context(context.x[..., low:high, :], context.y[..., low:high])
+             for low, high in ((0, one), (one, two), (two, n))]
 
     def projected(part: Context, u: Tensor) -> Tensor:
         return torch.einsum("...nd,...d->...n", part.x, u)

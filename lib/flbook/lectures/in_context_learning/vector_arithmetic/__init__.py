@@ -61,34 +61,14 @@ class Setting(Grid):
     @classmethod
     def tiny(cls) -> "Setting":
         """Three concepts, without noise and with some, four steps."""
-        return cls(
-            noise=(0.0, 0.1),
-            examples=(1, 3),
-            seed=(0, 1),
-            concepts=3,
-            common=3,
-            d=9,
-            shown=2,
-            steps=4,
-            batch=8,
-            points=40,
-            every=2,
-        )
+        return cls(noise=(0.0, 0.1), examples=(1, 3), seed=(0, 1), concepts=3, common=3, d=9, shown=2, steps=4, batch=8,
+                   points=40, every=2)
 
     @classmethod
     def paper(cls) -> "Setting":
         """More concepts in a larger space, four noise levels."""
-        return cls(
-            noise=(0.05, 0.1, 0.15, 0.2),
-            concepts=16,
-            d=64,
-            common=24,
-            start=0.3,
-            lr=2.0,
-            steps=800,
-            batch=64,
-            every=100,
-        )
+        return cls(noise=(0.05, 0.1, 0.15, 0.2), concepts=16, d=64, common=24, start=0.3, lr=2.0, steps=800, batch=64,
+                   every=100)
 
     def check(self) -> None:
         """Refuse more directions than the space has."""
@@ -107,14 +87,10 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     questions.
     """
     cells = [[_cell(setting, noise, training, device) for training in setting.training] for noise in setting.noise]
-    columns = {
-        name: xr.concat([xr.concat([cell[name] for cell in row], "training") for row in cells], "noise")
-        for name in cells[0][0]
-    }
-    return xr.Dataset(
-        {name: column.transpose("noise", "training", "seed", ...) for name, column in columns.items()},
-        coordinates(setting),
-    )
+    columns = {name: xr.concat([xr.concat([cell[name] for cell in row], "training") for row in cells], "noise")
+               for name in cells[0][0]}
+    return xr.Dataset({name: column.transpose("noise", "training", "seed", ...) for name, column in columns.items()},
+                      coordinates(setting))
 
 
 run = sweeps(measure, chunk={"noise": 1})
@@ -128,9 +104,8 @@ def problem(
     among("training", (training,), TRAININGS)
     layer = TaskVectorAttention(setting.d, setting.start, seed=setting.seed) if model is None else model
     given = {"decay": setting.decay, "device": device, "examples": setting.shown if training == "examples" else None}
-    return RecallPretraining(
-        layer.to(devices.device(device)), setting.data(noise), setting.seed, setting.batch, **(given | change)
-    )
+    return RecallPretraining(layer.to(devices.device(device)), setting.data(noise), setting.seed, setting.batch,
+                             **(given | change))
 
 
 def trained(task: RecallPretraining, setting: Setting) -> dict[str, Tensor]:
@@ -140,7 +115,6 @@ def trained(task: RecallPretraining, setting: Setting) -> dict[str, Tensor]:
 
 def followed(task: RecallPretraining, setting: Setting) -> Trained:
     """The same with the order parameters on the way."""
-
     def follow(name):
         return Quantity(name, lambda params: recall_parameters(params, task.data)[name], (), ABOUT[name])
 
@@ -151,11 +125,8 @@ def followed(task: RecallPretraining, setting: Setting) -> Trained:
 def tests(setting: Setting, noise: float) -> dict[tuple[str, int], RecallPrompts]:
     """Fresh in-context prompts by the signs and the number of their examples; no training reaches their step."""
     data = setting.data(noise)
-    return {
-        (signs, count): data.in_context(setting.points, count, setting.seed, 2**30, signs == "opposite")
-        for signs in SIGNS
-        for count in setting.examples
-    }
+    return {(signs, count): data.in_context(setting.points, count, setting.seed, 2**30, signs == "opposite")
+            for signs in SIGNS for count in setting.examples}
 
 
 def error(logits: Tensor, prompts: RecallPrompts) -> Tensor:
@@ -190,9 +161,8 @@ def _cell(setting: Setting, noise: float, training: str, device: str) -> dict[st
         return xr.DataArray(np.asarray(values), dims=("seed", *dims), attrs={"long_name": name, "units": units})
 
     return {name: history[name] for name in ABOUT} | {
-        "error": column(
-            _table(setting, noise, partial(task.predict, params)), ("signs", "examples"), "test error", "fraction"
-        ),
+        "error": column(_table(setting, noise, partial(task.predict, params)), ("signs", "examples"), "test error",
+                        "fraction"),
         "question_error": column(error(task.predict(params, asked), asked).cpu(), (), "error on questions", "fraction"),
         "cos_task": column(task_overlap.mean(-1).cpu(), (), "overlap of the task vector with a"),
         "cos_fact": column(fact_overlap.abs().mean(-1).cpu(), (), "its overlap with b"),
@@ -202,11 +172,8 @@ def _cell(setting: Setting, noise: float, training: str, device: str) -> dict[st
 def task_vector(task: RecallPretraining, params: dict[str, Tensor], prompts: RecallPrompts) -> Tensor:
     """LN(h_0) on prompts, shape (seed, batch, d)."""
     model = task.model
-    return torch.func.functional_call(
-        _Vector(model),
-        {f"layer.{name}": p for name, p in params.items()},
-        (prompts.tokens.to(params["v"]), prompts.query.to(params["v"])),
-    )
+    return torch.func.functional_call(_Vector(model), {f"layer.{name}": p for name, p in params.items()},
+                                      (prompts.tokens.to(params["v"]), prompts.query.to(params["v"])))
 
 
 class _Vector(torch.nn.Module):
@@ -222,23 +189,19 @@ class _Vector(torch.nn.Module):
 
 def _layer(training: str, model=None, pace: float = 1.0, **change):
     """Outputs of a trained layer, as a function of prompts; the step size is `pace` times that of the setting."""
-
     def outputs(setting, noise, device):
         layer = None if model is None else model(setting)
         task = problem(setting, noise, training, device, layer, **change)
         params = trained(task, replace(setting, lr=pace * setting.lr))
         return partial(task.predict, params)
-
     return outputs
 
 
 def _fixed(vector):
     """Outputs of an untrained rule: the query plus a function of the prompt's words and answers."""
-
     def outputs(setting, noise, device):
         answers = setting.data(noise).answers
         return lambda prompts: read_out(prompts.query + vector(*prompts.tokens.chunk(2, -2)), answers)
-
     return outputs
 
 
@@ -274,9 +237,8 @@ def _uniform(setting: Setting) -> TaskVectorAttention:
 def rivals(setting: Setting, device: str = "cpu", names: tuple[str, ...] = tuple(MODELS)) -> xr.Dataset:
     """Errors on in-context prompts; dimensions (noise, model, seed, signs, examples)."""
     among("names", names, MODELS)
-    values = [
-        [_table(setting, noise, MODELS[name](setting, noise, device)) for name in names] for noise in setting.noise
-    ]
+    values = [[_table(setting, noise, MODELS[name](setting, noise, device)) for name in names]
+              for noise in setting.noise]
     axes = coordinates(setting, "noise", "seed", "examples") | {"model": ("model", list(names), "model")}
     dims = ("noise", "model", "seed", "signs", "examples")
     return labelled({"error": (dims, values, "test error", "fraction")}, axes)

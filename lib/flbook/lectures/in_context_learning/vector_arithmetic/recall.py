@@ -63,10 +63,8 @@ class RecallPretraining(OwnLaw):
         leaves = {name: p.detach().requires_grad_(name in trained) for name, p in params.items()}
         found = torch.autograd.grad(self.loss(leaves, prompts).sum(), [leaves[name] for name in trained])
         found = dict(zip(trained, found, strict=True))
-        return {
-            name: found[name] + per_member(self.decay, p) * p if name in found else torch.zeros_like(p)
-            for name, p in params.items()
-        }
+        return {name: found[name] + per_member(self.decay, p) * p if name in found else torch.zeros_like(p)
+                for name, p in params.items()}
 
     def norm(self, direction: Params) -> Tensor:
         """Euclidean length of a direction, one a member."""
@@ -77,8 +75,5 @@ def recall_parameters(params: Params, data: FactualRecall) -> dict[str, Float[Te
     """Means over the concepts of a·W_V a, b·W_V b, a·M a and b·M b, with M = W_K^T W_Q."""
     merged = torch.einsum("...hi,...hj->...ij", params["k"], params["q"])
     sides = {"task": data.tasks.to(merged), "fact": data.facts.to(merged)}
-    return {
-        f"{name}_{side}": torch.einsum("ki,...ij,kj->...k", v, matrix, v).mean(-1)
-        for name, matrix in (("value", params["v"]), ("score", merged))
-        for side, v in sides.items()
-    }
+    return {f"{name}_{side}": torch.einsum("ki,...ij,kj->...k", v, matrix, v).mean(-1)
+            for name, matrix in (("value", params["v"]), ("score", merged)) for side, v in sides.items()}

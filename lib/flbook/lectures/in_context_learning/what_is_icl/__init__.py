@@ -74,20 +74,8 @@ class Setting(Grid):
     @classmethod
     def standard(cls) -> "Setting":
         """The literature's network and training, in half precision: hours on a GPU."""
-        return cls(
-            d=20,
-            n=40,
-            k=(1, 5, 10, 15, 20, 25, 30, 35, 40),
-            width=256,
-            layers=12,
-            heads=8,
-            sigma_0=0.02,
-            steps=500_000,
-            lr=1e-4,
-            decay="constant",
-            beta_2=0.999,
-            precision="bfloat16",
-        )
+        return cls(d=20, n=40, k=(1, 5, 10, 15, 20, 25, 30, 35, 40), width=256, layers=12, heads=8, sigma_0=0.02,
+                   steps=500_000, lr=1e-4, decay="constant", beta_2=0.999, precision="bfloat16")
 
 
 def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
@@ -124,15 +112,8 @@ def recipe(setting: Setting) -> Recipe:
 
 def untrained(setting: Setting, seed: int | tuple[int, ...] | None = None) -> PromptTransformer:
     """The network before training; other seeds than the setting's give other starts, or an ensemble of them."""
-    return PromptTransformer(
-        setting.d,
-        setting.n,
-        setting.width,
-        setting.layers,
-        setting.heads,
-        setting.sigma_0,
-        seed=setting.start if seed is None else seed,
-    )
+    return PromptTransformer(setting.d, setting.n, setting.width, setting.layers, setting.heads, setting.sigma_0,
+                             seed=setting.start if seed is None else seed)
 
 
 def train(setting: Setting, device: str = "cpu", checkpoint=None) -> tuple[PromptTransformer, xr.Dataset]:
@@ -163,13 +144,8 @@ def predictor(network: nn.Module) -> Callable[[Context, Tensor], Tensor]:
 
 def predictors(setting: Setting, k: int, networks: dict[str, nn.Module]) -> dict[str, Callable]:
     """Everything that answers a prompt of k examples, by name."""
-    rules = {
-        "least squares": LeastSquares(),
-        "ridge": Ridge(1.0),
-        "averaging": Averaging(),
-        "one gradient step": GradientStep(k / (k + setting.d + 1)),
-        "3 neighbours": NearestNeighbours(3),
-    }
+    rules = {"least squares": LeastSquares(), "ridge": Ridge(1.0), "averaging": Averaging(),
+             "one gradient step": GradientStep(k / (k + setting.d + 1)), "3 neighbours": NearestNeighbours(3)}
     return rules | {name: predictor(network) for name, network in networks.items()}
 
 
@@ -186,12 +162,8 @@ def errors(setting: Setting, networks: dict[str, nn.Module], device: str = "cpu"
             for place, name in enumerate(setting.model):
                 error = (rules[name](prompts.context, prompts.query) - prompts.target).square().mean((-2, -1))
                 found[place, row, :, column] = (error / data.variance).cpu().numpy()
-    return xr.DataArray(
-        found,
-        setting.coordinates(),
-        ("model", "law", "seed", "k"),
-        attrs={"long_name": "squared error / variance of the answer", "units": "1"},
-    )
+    return xr.DataArray(found, setting.coordinates(), ("model", "law", "seed", "k"),
+                        attrs={"long_name": "squared error / variance of the answer", "units": "1"})
 
 
 def mechanism(setting: Setting, networks: dict[str, nn.Module], device: str = "cpu", points: int = 16) -> xr.Dataset:
@@ -210,10 +182,8 @@ def mechanism(setting: Setting, networks: dict[str, nn.Module], device: str = "c
             cosine[place, :, column] = torch.cosine_similarity(weights, best, dim=-1).mean(-1).cpu().numpy()
             linear[place, :, column] = share.mean(-1).cpu().numpy()
     dims = ("model", "seed", "k")
-    return labelled(
-        {"cosine": (dims, cosine, "cosine to least squares"), "linear": (dims, linear, "share of a straight line")},
-        setting.coordinates(*dims),
-    )
+    return labelled({"cosine": (dims, cosine, "cosine to least squares"),
+                     "linear": (dims, linear, "share of a straight line")}, setting.coordinates(*dims))
 
 
 def fine_tuned(setting: Setting, network: nn.Module, k: int, steps: int = 200, points: int = 10) -> xr.DataArray:
@@ -227,12 +197,8 @@ def fine_tuned(setting: Setting, network: nn.Module, k: int, steps: int = 200, p
     predict = predictor(adaptation.fine_tune(copies, network, context, Recipe(steps, 1, warmup=0)))
     query = query.flatten(0, 1)[:, None]
     error = (predict(Context(query[..., :0, :], query[..., :0, 0]), query).reshape(target.shape) - target).square()
-    return xr.DataArray(
-        error.mean((-2, -1)).numpy() / setting.d,
-        {"seed": list(setting.seed)},
-        ("seed",),
-        attrs={"long_name": "squared error / variance of the answer", "units": "1"},
-    )
+    return xr.DataArray(error.mean((-2, -1)).numpy() / setting.d, {"seed": list(setting.seed)}, ("seed",),
+                        attrs={"long_name": "squared error / variance of the answer", "units": "1"})
 
 
 def restored(setting: Setting, weights: xr.DataArray | np.ndarray) -> PromptTransformer:
@@ -244,11 +210,8 @@ def restored(setting: Setting, weights: xr.DataArray | np.ndarray) -> PromptTran
 
 def about(setting: Setting) -> dict:
     """What a checkpoint's weights depend on: the setting without the axes of the test."""
-    return {
-        "experiment": "what_is_icl",
-        "version": VERSION,
-        **{name: value for name, value in vars(setting).items() if name not in ("model", "law", "k", "seed", "points")},
-    }
+    return {"experiment": "what_is_icl", "version": VERSION, **{
+        name: value for name, value in vars(setting).items() if name not in ("model", "law", "k", "seed", "points")}}
 
 
 def opened(setting: Setting | None = None) -> PromptTransformer:

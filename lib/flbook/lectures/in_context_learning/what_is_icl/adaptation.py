@@ -38,10 +38,8 @@ def fine_tune(copies: nn.Module, network: nn.Module, context: Context, recipe: R
     with torch.no_grad():
         for mine, original in zip(copies.parameters(), network.parameters(), strict=True):
             if mine.shape != (len(x), *original.shape):
-                raise ValueError(
-                    f"copies must be {len(x)} networks, one a prompt: a parameter of shape "
-                    f"{tuple(original.shape)} has the shape {tuple(mine.shape)} there"
-                )
+                raise ValueError(f"copies must be {len(x)} networks, one a prompt: a parameter of shape "
+                                 f"{tuple(original.shape)} has the shape {tuple(mine.shape)} there")
             mine.copy_(original.expand_as(mine))
     alone = Prompts(Context(x[..., :0, :], y[..., :0]), x, y, y[..., :0])
     return pretrain(copies, _Repeated(alone), recipe, loss=at_the_query).model

@@ -88,9 +88,8 @@ class ShiftedPrompts(Checked):
         """Mean square of the answer."""
         return self.d * {"inputs × 3": 9.0, "inputs × ⅓": 1 / 9, "labels × 3": 9.0}.get(self.shift, 1.0)
 
-    def draw(
-        self, batch: int, seed: int | tuple[int, ...], step: int = 0, device="cpu", dtype: torch.dtype = torch.float64
-    ) -> Prompts:
+    def draw(self, batch: int, seed: int | tuple[int, ...], step: int = 0, device="cpu",
+             dtype: torch.dtype = torch.float64) -> Prompts:
         """One batch, a pure function of (seed, step); the task is that of the labels, scaled as they are."""
         plain = LinearPrompts(self.n, self.d).draw(batch, seed, step, device, dtype)
 

@@ -55,14 +55,8 @@ class Setting(Grid):
     @classmethod
     def paper(cls) -> "Setting":
         """The whole dial, longer training, more pictures and seeds."""
-        return cls(
-            alpha=(0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 100.0),
-            seed=tuple(range(12)),
-            n=1000,
-            filters=24,
-            steps=200,
-            points=1000,
-        )
+        return cls(alpha=(0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 100.0), seed=tuple(range(12)), n=1000, filters=24,
+                   steps=200, points=1000)
 
     @classmethod
     def lazy(cls) -> "Setting":
@@ -140,32 +134,14 @@ class Network:
             Quantity("test_accuracy", accuracy, (), "test accuracy", "fraction"),
             Quantity("train_loss", self.problem.train_loss, (), "training loss"),
             Quantity("movement", moved, (), "relative movement of the weights"),
-            Quantity(
-                "filter_share",
-                lambda p: features.trace_shares(matrix(p["w0"]), 3),
-                ("colour",),
-                "share of filter energy",
-                "fraction",
-            ),
-            Quantity(
-                "gradient_share",
-                lambda p: features.trace_shares(self.gradient_matrix(p), 3),
-                ("colour",),
-                "share of the gradient's energy",
-                "fraction",
-            ),
-            Quantity(
-                "correlation",
-                lambda p: features.correlation(matrix(p["w0"]), self.gradient_matrix(p)),
-                (),
-                "correlation of WᵀW with G",
-            ),
-            Quantity(
-                "correlation_change",
-                lambda p: features.correlation(change(p), self.gradient_matrix(p)),
-                (),
-                "correlation of WᵀW - W₀ᵀW₀ with G",
-            ),
+            Quantity("filter_share", lambda p: features.trace_shares(matrix(p["w0"]), 3), ("colour",),
+                     "share of filter energy", "fraction"),
+            Quantity("gradient_share", lambda p: features.trace_shares(self.gradient_matrix(p), 3), ("colour",),
+                     "share of the gradient's energy", "fraction"),
+            Quantity("correlation", lambda p: features.correlation(matrix(p["w0"]), self.gradient_matrix(p)), (),
+                     "correlation of WᵀW with G"),
+            Quantity("correlation_change", lambda p: features.correlation(change(p), self.gradient_matrix(p)), (),
+                     "correlation of WᵀW - W₀ᵀW₀ with G"),
             Quantity("alignment", self.alignment, ("layer",), "kernel-target alignment"),
             Quantity("filters", lambda p: p["w0"], ("filter", "colour", "row", "column"), "filter weights"),
         ]
@@ -173,9 +149,8 @@ class Network:
 
 def network(setting: Setting) -> ConvNet:
     """Filters of 5 x 5 pixels wherever they fit, a hidden layer, ten outputs."""
-    return ConvNet(
-        (3, 8, 8), (setting.filters,), 5, 10, gelu, "none", hidden=(setting.hidden,), padding=0, seed=setting.seed
-    )
+    return ConvNet((3, 8, 8), (setting.filters,), 5, 10, gelu, "none", hidden=(setting.hidden,), padding=0,
+                   seed=setting.seed)
 
 
 def layers_of(net: ConvNet, params: dict[str, Tensor], x: Tensor) -> list[Tensor]:
@@ -207,32 +182,22 @@ def fixed_features(setting: Setting) -> xr.Dataset:
     data = ColouredDigits(setting.n)
     train, test = data.draw(setting.seed), data.draw_test(setting.points, setting.seed)
     net = network(setting).double()
-    sets = [
-        [h.flatten(2).numpy() for h in (s.x, *layers_of(net, dict(net.named_parameters()), s.x))] for s in (train, test)
-    ]
+    sets = [[h.flatten(2).numpy() for h in (s.x, *layers_of(net, dict(net.named_parameters()), s.x))]
+            for s in (train, test)]
     pixels, filters, hidden = zip(*sets, strict=True)
     red = tuple(part[..., :64] for part in pixels)
     ridges = [RidgeClassifier(alpha=ridge) for ridge in (3.0, 30.0, 300.0)]
     kernels = [SVC(C=10.0, gamma=g / 192) for g in (0.1, 0.2, 0.4)]
     told = [SVC(C=10.0, gamma=0.4 / 64)]
-    models = {
-        "linear": (ridges, pixels),
-        "frozen filters": (ridges, filters),
-        "frozen hidden": (ridges, hidden),
-        "kernel": (kernels, pixels),
-        "kernel told red": (told, red),
-    }
+    models = {"linear": (ridges, pixels), "frozen filters": (ridges, filters), "frozen hidden": (ridges, hidden),
+              "kernel": (kernels, pixels), "kernel told red": (told, red)}
     best = [
-        [
-            max(m.fit(h[0][k], train.y[k].numpy()).score(h[1][k], test.y[k].numpy()) for m in choice)
-            for k in range(len(setting.seed))
-        ]
+        [max(m.fit(h[0][k], train.y[k].numpy()).score(h[1][k], test.y[k].numpy()) for m in choice)
+         for k in range(len(setting.seed))]
         for choice, h in models.values()
     ]
-    return labelled(
-        {"test_accuracy": (("model", "seed"), best, "test accuracy", "fraction")},
-        {"model": list(models), **setting.coordinates("seed")},
-    )
+    return labelled({"test_accuracy": (("model", "seed"), best, "test accuracy", "fraction")},
+                    {"model": list(models), **setting.coordinates("seed")})
 
 
 @cached
@@ -254,14 +219,9 @@ def laziness(setting: Setting, device: str = "cpu") -> xr.Dataset:
         columns.append([moved, _apart(*kernels), _apart(outputs.double(), tangent.double())])
     movement, kernel, tangent = zip(*columns, strict=True)
     dims = ("alpha", "seed")
-    return labelled(
-        {
-            "movement": (dims, movement, "movement of the weights"),
-            "kernel": (dims, kernel, "change of the hidden kernel"),
-            "tangent": (dims, tangent, "distance to the linearised network"),
-        },
-        setting.coordinates(),
-    )
+    return labelled({"movement": (dims, movement, "movement of the weights"),
+                     "kernel": (dims, kernel, "change of the hidden kernel"),
+                     "tangent": (dims, tangent, "distance to the linearised network")}, setting.coordinates())
 
 
 def _ends(setting: Setting, one: Network, problem) -> tuple[dict[str, Tensor], Tensor]:

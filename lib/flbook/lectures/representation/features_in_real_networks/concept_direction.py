@@ -37,9 +37,8 @@ class Setting(Grid):
     In the book: ten networks trained on two questions, and random features beside them.
     """
 
-    model: tuple[Literal["trained", "frozen", "wide frozen"], ...] = axis(
-        ["trained", "frozen", "wide frozen"], "features"
-    )
+    model: tuple[Literal["trained", "frozen", "wide frozen"], ...] = axis(["trained", "frozen", "wide frozen"],
+                                                                          "features")
     seed: tuple[Natural, ...] = axis(range(10), "seed")
     n: Count = 400  # training pictures
     probed: Count = 500  # pictures from which directions are found; as many unseen ones to test them on
@@ -64,13 +63,9 @@ class Setting(Grid):
 def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Find, steer and erase in every network; dimensions (model, seed), strength of steering, edit."""
     rows = [_row(Inside(setting, model, device), setting.seed) for model in setting.model]
-    return (
-        xr.concat(rows, "model")
-        .assign_coords(setting.coordinates())
-        .assign_coords(
-            strength=("strength", np.array(STRENGTHS), {"long_name": "steering strength c", "units": "1"}),
-            edit=("edit", ["none", "smallest", "orthogonal", "probe", "random"], {"long_name": "edit", "units": "1"}),
-        )
+    return xr.concat(rows, "model").assign_coords(setting.coordinates()).assign_coords(
+        strength=("strength", np.array(STRENGTHS), {"long_name": "steering strength c", "units": "1"}),
+        edit=("edit", ["none", "smallest", "orthogonal", "probe", "random"], {"long_name": "edit", "units": "1"}),
     )
 
 
@@ -98,9 +93,8 @@ class Inside:
     def __init__(self, setting: Setting, model: str, device: str):
         width, scale = (setting.wide if model == "wide frozen" else setting.hidden), setting.alpha
         data, where = ColouredDigits(setting.n), {"device": devices.device(device), "dtype": torch.float32}
-        self.net = ConvNet(
-            (3, 8, 8), (setting.filters,), 5, 11, gelu, "none", hidden=(width,), padding=0, seed=setting.seed
-        ).to(**where)
+        self.net = ConvNet((3, 8, 8), (setting.filters,), 5, 11, gelu, "none", hidden=(width,), padding=0,
+                           seed=setting.seed).to(**where)
         params = {name: p.detach() for name, p in self.net.named_parameters()}
         train, found = data.draw(setting.seed), ColouredDigits(setting.probed).draw(setting.seed)
         unseen = data.draw_test(setting.probed, setting.seed)
@@ -183,31 +177,19 @@ def _row(inside: Inside, seeds: tuple[int, ...]) -> xr.Dataset:
     edits = (lambda h: h, smallest, orthogonal, project(weights), project(chance))
     after = [erased(inside, edit) for edit in edits]
     variables = {
-        "along_means": (
-            "seed",
-            features.probed((way, middle), inside.h_test, inside.z_test),
-            "accuracy along the difference of means",
-        ),
-        "probe_accuracy": (
-            "seed",
-            features.probed((weights, offset), inside.h_test, inside.z_test),
-            "accuracy of a linear probe",
-        ),
+        "along_means": ("seed", features.probed((way, middle), inside.h_test, inside.z_test),
+                        "accuracy along the difference of means"),
+        "probe_accuracy": ("seed", features.probed((weights, offset), inside.h_test, inside.z_test),
+                           "accuracy of a linear probe"),
         "cosine": ("seed", torch.cosine_similarity(way, inside.read[0][..., 10], -1), "cosine with the read-out"),
         "kernel_before": ("seed", kernel_probe(inside, edits[0]), "accuracy of a kernel machine"),
         "kernel_after": ("seed", kernel_probe(inside, smallest), "accuracy of a kernel machine after erasing"),
         "flips": (("direction", "seed", "strength"), torch.stack(flips), "even cases called odd"),
         "names_red": (("direction", "seed", "strength"), torch.stack(names), "red digits named right"),
     }
-    long = {
-        "probe": "accuracy of a probe fitted anew",
-        "says": "parity told right",
-        "names": "red digits named right",
-        "moved": "share of variance moved",
-    }
+    long = {"probe": "accuracy of a probe fitted anew", "says": "parity told right", "names": "red digits named right",
+            "moved": "share of variance moved"}
     for name, text in long.items():
         variables[f"left_{name}"] = (("edit", "seed"), torch.stack([one[name] for one in after]), text)
-    return labelled(
-        {name: (*variable, "fraction") for name, variable in variables.items()},
-        {"direction": ("direction", ["concept", "random"], "direction of steering")},
-    )
+    return labelled({name: (*variable, "fraction") for name, variable in variables.items()},
+                    {"direction": ("direction", ["concept", "random"], "direction of steering")})

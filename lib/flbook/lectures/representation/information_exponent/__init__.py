@@ -100,36 +100,20 @@ class Setting(Grid):
             2: ((32, 128, 512), 8, 2.5 * 512, 12, 120),
             3: ((12, 24, 48), 36, 4 * 48**2, 15, 200),
         }[k]
-        return cls(
-            link=(k,),
-            gate=("y",),
-            d=d,
-            statistic="gradient",
-            seed=tuple(range(seeds)),
-            alpha=tuple(map(float, np.geomspace(low, high, points).round(2))),
-        )
+        return cls(link=(k,), gate=("y",), d=d, statistic="gradient", seed=tuple(range(seeds)),
+                   alpha=tuple(map(float, np.geomspace(low, high, points).round(2))))
 
     @classmethod
     def spectral(cls) -> "Setting":
         """The matrix on the fourth polynomial, which no average can see."""
-        return cls(
-            link=(4,),
-            gate=("y", "-tanh y", "1 - 1/E[z²|y]"),
-            d=(160,),
-            statistic="matrix",
-            alpha=(0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0),
-            seed=tuple(range(12)),
-        )
+        return cls(link=(4,), gate=("y", "-tanh y", "1 - 1/E[z²|y]"), d=(160,), statistic="matrix",
+                   alpha=(0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0), seed=tuple(range(12)))
 
     @classmethod
     def paper(cls) -> "Setting":
         """The threshold of the matrix at three dimensions."""
-        return replace(
-            cls.spectral(),
-            d=(100, 200, 400),
-            seed=tuple(range(64)),
-            alpha=(0.3, 0.4, 0.5, 0.6, 0.7, 0.85, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0),
-        )
+        return replace(cls.spectral(), d=(100, 200, 400), seed=tuple(range(64)),
+                       alpha=(0.3, 0.4, 0.5, 0.6, 0.7, 0.85, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0))
 
 
 def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
@@ -138,13 +122,8 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     one, coords = STATISTICS[setting.statistic], setting.coordinates("link", "gate", "d", "seed", "alpha")
     cells = product(setting.link, setting.gate, setting.d, setting.seed)
     found = np.stack([one(k, name, d, setting.alpha, seed, **how) for k, name, d, seed in cells])
-    return labelled(
-        {
-            "alignment": (tuple(coords), found, "cosine with β"),
-            "overlap": (tuple(coords), found**2, "squared cosine with β"),
-        },
-        coords,
-    )
+    return labelled({"alignment": (tuple(coords), found, "cosine with β"),
+                     "overlap": (tuple(coords), found**2, "squared cosine with β")}, coords)
 
 
 run = sweeps(measure)

@@ -46,10 +46,8 @@ class Setting(Grid):
 def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Risk in units of the label's variance; dimensions (n, seed, model)."""
     found = [[risks(n, setting.d, seed, device) for seed in setting.seed] for n in setting.n]
-    return labelled(
-        {"risk": (("n", "seed", "model"), found, "risk E(y - f)²")},
-        setting.coordinates() | {"model": ("model", list(MODELS), "model", "")},
-    )
+    return labelled({"risk": (("n", "seed", "model"), found, "risk E(y - f)²")},
+                    setting.coordinates() | {"model": ("model", list(MODELS), "model", "")})
 
 
 run = sweeps(measure)

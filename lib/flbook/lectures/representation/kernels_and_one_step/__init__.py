@@ -65,14 +65,8 @@ class Setting(Grid):
     @classmethod
     def rivals(cls) -> "Setting":
         """The tutorial's case, tanh on tanh, for every model; the step is twice the square root of the width."""
-        return cls(
-            psi_1=(2.0, 4.0, 8.0, 16.0),
-            eta=(32.0,),
-            lam=(1e-3, 1e-2, 3e-2, 1e-1, 1.0),
-            d=128,
-            activation="tanh",
-            link="tanh",
-        )
+        return cls(psi_1=(2.0, 4.0, 8.0, 16.0), eta=(32.0,), lam=(1e-3, 1e-2, 3e-2, 1e-1, 1.0), d=128,
+                   activation="tanh", link="tanh")
 
     @classmethod
     def spikes(cls) -> "Setting":
@@ -117,19 +111,11 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
                 outputs = by_features(moved.features, setting, fresh, test.x)
                 risks.append((outputs - test.target[:, None]).square().mean(-1))
             squares, overlaps = (part.cpu().numpy() for part in moved.spectrum(direction))
-            equivalents.append(
-                one_step.gaussian_equivalent_risk(
-                    setting.lam, model.n, setting.width, squares, overlaps, sigma, target, setting.noise
-                )
-            )
+            equivalents.append(one_step.gaussian_equivalent_risk(
+                setting.lam, model.n, setting.width, squares, overlaps, sigma, target, setting.noise))
     coords = setting.coordinates("psi_1", "eta", "seed", "lam")
-    return labelled(
-        {
-            "risk": (tuple(coords), risks, "risk R"),
-            "equivalent": (tuple(coords), equivalents, "risk of the Gaussian equivalent"),
-        },
-        coords,
-    )
+    return labelled({"risk": (tuple(coords), risks, "risk R"),
+                     "equivalent": (tuple(coords), equivalents, "risk of the Gaussian equivalent")}, coords)
 
 
 run = sweeps(measure, chunk={"seed": 2})
@@ -175,14 +161,11 @@ def spectra(setting: Setting, device: str = "cpu") -> xr.Dataset:
     squares, overlaps = (torch.stack(part).cpu().numpy() for part in zip(*rows, strict=True))
     coords = setting.coordinates("psi_1", "eta", "seed")
     dims, shape = tuple(coords), [len(values) for _, values, _ in coords.values()]
-    return labelled(
-        {
-            "singular_value": ((*dims, "k"), np.sqrt(squares).reshape(*shape, -1), "singular values of W"),
-            "overlap": (dims, overlaps[..., -1], "overlap ⟨u₁, β*⟩²"),
-            "rank_one_error": (("psi_1", "seed"), errors, "distance of the gradient from rank one"),
-        },
-        coords,
-    )
+    return labelled({
+        "singular_value": ((*dims, "k"), np.sqrt(squares).reshape(*shape, -1), "singular values of W"),
+        "overlap": (dims, overlaps[..., -1], "overlap ⟨u₁, β*⟩²"),
+        "rank_one_error": (("psi_1", "seed"), errors, "distance of the gradient from rank one"),
+    }, coords)
 
 
 def length(matrix: Tensor) -> Tensor:

@@ -240,10 +240,8 @@ def paths(setting: Setting, times: tuple[float, ...], device: str = "cpu") -> xr
     def train_error(params):
         return error(network.predict(params), network.observed)[:, 0]
 
-    record = [
-        Quantity("w", lambda params: params["w"][:, 0], ("neuron", "axis"), "neuron w"),
-        Quantity("train_error", train_error, (), "training error", "fraction"),
-    ]
+    record = [Quantity("w", lambda params: params["w"][:, 0], ("neuron", "axis"), "neuron w"),
+              Quantity("train_error", train_error, (), "training error", "fraction")]
     at = [round(time / setting.lr) for time in times]
     history = fit(network, rule(setting, network), max(at), record, ("power",), at).history
     sign = ("neuron", [1] * (network.model.width // 2) + [-1] * (network.model.width // 2))

@@ -38,16 +38,10 @@ VERSION = 1
 
 BOUNDS = ("lpk", "ntk", "distance", "norm")
 LABELS = {
-    "train_loss": "training loss",
-    "train_error": "training error",
-    "test_loss": "test loss",
-    "gap": "gap: test less training loss",
-    "explained": "mean of the loss path kernel",
-    "own": "own work tr K / n²",
-    "lpk": "loss path kernel's bound",
-    "ntk": "frozen tangent kernel's bound",
-    "distance": "distance's bound",
-    "norm": "norms' bound",
+    "train_loss": "training loss", "train_error": "training error", "test_loss": "test loss",
+    "gap": "gap: test less training loss", "explained": "mean of the loss path kernel",
+    "own": "own work tr K / n²", "lpk": "loss path kernel's bound",
+    "ntk": "frozen tangent kernel's bound", "distance": "distance's bound", "norm": "norms' bound",
 }
 
 
@@ -160,16 +154,10 @@ def record(network: Training, test: tuple[Tensor, Tensor], point, frozen: Tensor
     test_loss = network.loss(network.predict(point.params, test[0]), test[1]).mean(-1)
     wrong = (network.predict(point.params) * network.observed <= 0).to(w).mean(-1)
     return {
-        "train_loss": train,
-        "train_error": wrong,
-        "test_loss": test_loss,
-        "gap": test_loss - train,
-        "explained": kernel.mean((-2, -1)),
-        "own": trace(kernel) / n**2,
-        "lpk": ball_bound(start - train, kernel),
-        "ntk": frozen.to(w),
-        "distance": distance_bound(network, w),
-        "norm": norm_bound(network, w),
+        "train_loss": train, "train_error": wrong, "test_loss": test_loss, "gap": test_loss - train,
+        "explained": kernel.mean((-2, -1)), "own": trace(kernel) / n**2,
+        "lpk": ball_bound(start - train, kernel), "ntk": frozen.to(w),
+        "distance": distance_bound(network, w), "norm": norm_bound(network, w),
     }
 
 
@@ -189,9 +177,8 @@ def resampled(setting: Setting, device: str = "cpu") -> xr.Dataset:
         "lpk": ball_bound(fall[..., 0], end.kernel[..., 0, :, :]),
     }
     texts, dims = {"resampled": "bound by retraining", "lpk": LABELS["lpk"]}, ("power", "portion")
-    return labelled(
-        {name: (dims, value, texts[name], "nats") for name, value in found.items()}, setting.coordinates(*dims)
-    )
+    return labelled({name: (dims, value, texts[name], "nats") for name, value in found.items()},
+                    setting.coordinates(*dims))
 
 
 @cached

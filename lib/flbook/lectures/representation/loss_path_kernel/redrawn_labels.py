@@ -38,9 +38,8 @@ class RedrawnLabels(Checked):
     def __post_init__(self):
         super().__post_init__()
         if self.n >= len(self.images.y):
-            raise ValueError(
-                f"n must be at most {len(self.images.y) - 1}, so that an image is left to test on; got {self.n}"
-            )
+            raise ValueError(f"n must be at most {len(self.images.y) - 1}, so that an image is left to test on; "
+                             f"got {self.n}")
 
     @property
     def d(self) -> int:

@@ -44,13 +44,8 @@ class Setting(Grid):
     @classmethod
     def gap(cls) -> "Setting":
         """From a macroscopic overlap, where the equation should hold."""
-        return cls(
-            d=(100, 200, 400, 800, 1600),
-            start=0.3,
-            lr=0.2,
-            seed=tuple(range(48)),
-            time=tuple(round(0.25 * k, 2) for k in range(33)),
-        )
+        return cls(d=(100, 200, 400, 800, 1600), start=0.3, lr=0.2, seed=tuple(range(48)),
+                   time=tuple(round(0.25 * k, 2) for k in range(33)))
 
     @classmethod
     def degree(cls, k: int) -> "Setting":
@@ -64,24 +59,14 @@ class Setting(Grid):
     @classmethod
     def reuse(cls, rule: str) -> "Setting":
         """The third polynomial at twelve samples a dimension, each used once or twice."""
-        return cls(
-            link=(3,),
-            d=(100, 400, 1600),
-            lr=0.3,
-            rule=rule,
-            seed=tuple(range(24)),
-            time=tuple(round(0.5 * k, 1) for k in range(25)),
-        )
+        return cls(link=(3,), d=(100, 400, 1600), lr=0.3, rule=rule, seed=tuple(range(24)),
+                   time=tuple(round(0.5 * k, 1) for k in range(25)))
 
     @classmethod
     def paper(cls) -> "Setting":
         """The third polynomial up to d = 512, two hundred runs."""
-        return replace(
-            cls.degree(3),
-            d=(32, 64, 128, 256, 512),
-            seed=tuple(range(200)),
-            time=tuple(round(0.12 * j, 2) for j in range(26)),
-        )
+        return replace(cls.degree(3), d=(32, 64, 128, 256, 512), seed=tuple(range(200)),
+                       time=tuple(round(0.12 * j, 2) for j in range(26)))
 
 
 def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
@@ -94,16 +79,13 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     for k in setting.link:
         for d in setting.d:
             steps = np.round(np.asarray(setting.time)[order] * float(d) ** power(setting, k)).astype(int)
-            path, reached = follow(
-                neuron(setting, k, d), start(setting, d), d, setting.seed, steps, LEVEL, role=f"samples for degree {k}"
-            )
+            path, reached = follow(neuron(setting, k, d), start(setting, d), d, setting.seed, steps, LEVEL,
+                                   role=f"samples for degree {k}")
             overlaps.append(path[:, np.argsort(order)])
             escapes.append(reached)
     dims = ("link", "d", "seed", "time")
-    return labelled(
-        {"overlap": (dims, overlaps, "overlap m with β"), "escape": (dims[:-1], escapes, "samples until |m| = 1/2")},
-        setting.coordinates(),
-    )
+    return labelled({"overlap": (dims, overlaps, "overlap m with β"),
+                     "escape": (dims[:-1], escapes, "samples until |m| = 1/2")}, setting.coordinates())
 
 
 run = sweeps(measure, chunk={"link": 1, "d": 1})

@@ -82,7 +82,6 @@ def looking_ahead(link: Callable, rho: float, lr: float) -> Neuron:
     sample there, :math:`G = -y\,s(\tilde u)`, moves the weights. With rho = 0 it is ordinary SGD. Here
     :math:`s(u) = \sqrt{2/\pi}\,e^{-u^2/2}` and :math:`\tilde u = u - \rho\,y\,s(u)\,|x_\perp|^2/d`.
     """
-
     def s(u):
         return np.sqrt(2 / np.pi) * np.exp(-(u**2) / 2)
 

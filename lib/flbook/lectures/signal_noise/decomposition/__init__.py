@@ -58,16 +58,8 @@ class Setting(Grid):
     @classmethod
     def tiny(cls) -> "Setting":
         """Every model, two dimensions far apart, in a blink."""
-        return cls(
-            model=("network", "linear", "lazy"),
-            d=(300, 10**7),
-            flip_prob=(0.0, 0.2),
-            n_snr2=(0.5, 4.0),
-            seed=(0, 1, 2),
-            n=10,
-            m=8,
-            steps=12,
-        )
+        return cls(model=("network", "linear", "lazy"), d=(300, 10**7), flip_prob=(0.0, 0.2), n_snr2=(0.5, 4.0),
+                   seed=(0, 1, 2), n=10, m=8, steps=12)
 
     @classmethod
     def rivals(cls) -> "Setting":
@@ -78,13 +70,8 @@ class Setting(Grid):
     def paper(cls) -> "Setting":
         """Five dimensions, three flip probabilities, nine signal strengths, a hundred seeds, and longer training."""
         strengths = (0.03, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
-        return cls(
-            d=(1_000, 10_000, 100_000, 1_000_000, 10_000_000),
-            flip_prob=(0.0, 0.1, 0.2),
-            n_snr2=strengths,
-            seed=tuple(range(100)),
-            steps=1000,
-        )
+        return cls(d=(1_000, 10_000, 100_000, 1_000_000, 10_000_000), flip_prob=(0.0, 0.1, 0.2), n_snr2=strengths,
+                   seed=tuple(range(100)), steps=1000)
 
     def check(self) -> None:
         """Refuse cells in which vectors are too short."""
@@ -111,15 +98,8 @@ run = sweeps(measure, chunk={"d": 1, "flip_prob": 1, "seed": 25})  # arrays that
 
 def problem(setting: Setting, device: str = "cpu") -> GramTraining:
     """The training problems of all (flip_prob, d, seed, n_snr2), in that order of ensemble axes."""
-    drawn = draw_training(
-        setting.n,
-        setting.m,
-        setting.d,
-        n_snr2=setting.n_snr2,
-        flip_prob=setting.flip_prob,
-        start=setting.start,
-        seed=setting.seed,
-    )
+    drawn = draw_training(setting.n, setting.m, setting.d, n_snr2=setting.n_snr2, flip_prob=setting.flip_prob,
+                          start=setting.start, seed=setting.seed)
     return drawn.to(devices.device(device))
 
 
@@ -160,11 +140,8 @@ def stored(dataset: xr.Dataset) -> xr.Dataset:
     kept = dataset.squeeze("model", drop=True)
     with xr.set_options(keep_attrs=True):
         mean = kept[["gamma", "rho"]].mean("seed").astype("float32")
-        kept = mean.assign(
-            ratio_first=ratio(kept, 1).astype("float32"),
-            ratio_last=ratio(kept, -1).astype("float32"),
-            train_error=kept.train_error.isel(step=-1).mean("seed").drop_vars("step").astype("float32"),
-        )
+        kept = mean.assign(ratio_first=ratio(kept, 1).astype("float32"), ratio_last=ratio(kept, -1).astype("float32"),
+                           train_error=kept.train_error.isel(step=-1).mean("seed").drop_vars("step").astype("float32"))
     return kept.assign_attrs(timed() if dataset.attrs.get("scale") == "paper" else {})
 
 

@@ -53,7 +53,8 @@ class Setting(Grid):
     model: tuple[Literal[Rival, "averaging"], ...] = axis(["network", *RIVALS, "averaging"], "model", "")
     n: tuple[Annotated[int, Range(2)], ...] = axis([40], "samples n")
     d: tuple[Count, ...] = axis([1024], "patch dimension d")  # 64 times a square: digits have 8 x 8 and are enlarged
-    snr: tuple[Positive, ...] = axis([0.01, 0.02, 0.04, 0.06, 0.08, 0.11, 0.16, 0.24, 0.4], "signal-to-noise ratio SNR")
+    snr: tuple[Positive, ...] = axis([0.01, 0.02, 0.04, 0.06, 0.08, 0.11, 0.16, 0.24, 0.4],
+                                     "signal-to-noise ratio SNR")
     seed: tuple[Natural, ...] = axis(range(10), "seed", "")
     plus: Digit = 3  # of label +1
     minus: Digit = 8  # of label -1
@@ -73,10 +74,7 @@ class Setting(Grid):
     def paper(cls) -> "Setting":
         """Sample sizes and picture sizes over a factor of four and sixteen, twenty seeds."""
         return cls(
-            n=(20, 40, 80),
-            d=(256, 1024, 4096),
-            seed=tuple(range(20)),
-            points=300,
+            n=(20, 40, 80), d=(256, 1024, 4096), seed=tuple(range(20)), points=300,
             snr=(0.02, 0.03, 0.04, 0.055, 0.075, 0.1, 0.14, 0.19, 0.26, 0.36, 0.5),
         )
 
@@ -96,9 +94,8 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
                 for name, value in judge(*train(model, setting, drawn), drawn).items():
                     cells[name].append(value)
     dims = ("n", "d", "model", "seed", "snr")
-    return labelled(
-        {name: (dims, cells[name], text, "fraction") for name, text in NAMES.items()}, setting.coordinates()
-    )
+    return labelled({name: (dims, cells[name], text, "fraction") for name, text in NAMES.items()},
+                    setting.coordinates())
 
 
 run = sweeps(measure, chunk={"seed": 7})
@@ -173,7 +170,6 @@ def train(model: str, setting: Setting, drawn: Ensemble) -> tuple[Training, Para
 
 def judge(trained: Training, params: Params, drawn: Ensemble) -> dict[str, Float[Tensor, " E"]]:
     """Errors and the noise share of one model. All models add up over patches, so images and noise are judged apart."""
-
     def alone(patches: Tensor) -> Tensor:
         return trained.predict(params, patches[..., None, :])
 

@@ -49,18 +49,10 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     errors = [simulated(setting, p, device) for p in setting.flip_prob]
     formulas = {"closed_form": theory.averaging_error, "exact": exact_error, "quadrature": quadrature_error}
     cells = [[(setting.n, strength(setting, r), setting.d, p) for r in setting.r] for p in setting.flip_prob]
-    said = {
-        name: (
-            ("flip_prob", "r"),
-            [[formula(*cell) for cell in row] for row in cells],
-            f"test error, {name}",
-            "fraction",
-        )
-        for name, formula in formulas.items()
-    }
-    return labelled(
-        {"test_error": (("flip_prob", "r", "seed"), errors, "test error", "fraction")} | said, setting.coordinates()
-    )
+    said = {name: (("flip_prob", "r"), [[formula(*cell) for cell in row] for row in cells], f"test error, {name}",
+                   "fraction") for name, formula in formulas.items()}
+    return labelled({"test_error": (("flip_prob", "r", "seed"), errors, "test error", "fraction")} | said,
+                    setting.coordinates())
 
 
 run = sweeps(measure)
@@ -80,14 +72,11 @@ def simulated(setting: Setting, p: float, device: str) -> torch.Tensor:
     columns = []
     for seed in setting.seed:
         sample = data.draw(tuple(range(setting.sets * seed, setting.sets * (seed + 1))))
-        signal, noise, mu, observed = (
-            part.to(devices.device(device)) for part in (sample.x[..., 0, :], sample.xi, sample.mu, sample.observed)
-        )
+        signal, noise, mu, observed = (part.to(devices.device(device)) for part in (
+            sample.x[..., 0, :], sample.xi, sample.mu, sample.observed))
         ws = [averaging(strength(setting, r) * signal + noise, observed) for r in setting.r]
-        errors = [
-            torch.special.ndtr(-strength(setting, r) * (w @ mu) / w.norm(dim=-1))
-            for r, w in zip(setting.r, ws, strict=True)
-        ]
+        errors = [torch.special.ndtr(-strength(setting, r) * (w @ mu) / w.norm(dim=-1))
+                  for r, w in zip(setting.r, ws, strict=True)]
         columns.append(torch.stack([error.mean() for error in errors]))
     return torch.stack(columns, -1)
 

@@ -44,13 +44,9 @@ class Setting(Grid):
 def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Spreads and root mean square cosines; dimensions (d, seed)."""
     rows = [torch.stack(spreads(setting, d, device)) for d in setting.d]
-    return labelled(
-        {
-            name: (("d", "seed"), part, text)
-            for (name, text), part in zip(NAMES.items(), torch.stack(rows, 1), strict=True)
-        },
-        setting.coordinates(),
-    )
+    return labelled({name: (("d", "seed"), part, text)
+                     for (name, text), part in zip(NAMES.items(), torch.stack(rows, 1), strict=True)},
+                    setting.coordinates())
 
 
 run = sweeps(measure)

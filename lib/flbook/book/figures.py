@@ -1,36 +1,71 @@
 """Figures as the page shows them: with a caption and a number, and the variant that fits its width and its theme.
 
 A notebook stores a picture, under it the caption as Markdown, and in the output's metadata the picture's variants (see
-flbook.plots.picture). Here, before MyST-NB reads the notebook, the two outputs become one figure.
+flbook.plots.picture). Before MyST-NB reads the notebook, the two outputs become one figure.
 """
 
 import hashlib
 import json
+import re
 from base64 import b64decode
 from html import escape
-from pathlib import Path
-
-from sphinx.application import Sphinx
 
 WIDE = "(min-width: 700px)"  # of the window: where two panels stand beside each other
 
 
-def read(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Rewrite the outputs of a notebook that is about to be read."""
-    if not Path(app.env.doc2path(docname)).suffix == ".ipynb":
-        return
-    notebook = json.loads(source[0])
-    images = Path(app.outdir, "_images")
-    up = "../" * docname.count("/")
+def on_page(notebook, images, up):
+    """Rewrite the outputs of a notebook, in place.
+
+    Parameters
+    ----------
+    notebook
+        The notebook, as JSON.
+    images
+        Folder of the built book into which pictures are written.
+    up
+        The way from the page to the root of the book, as ``"../../"``.
+    """
     for cell in notebook["cells"]:
         if cell["cell_type"] == "code":
-            captioned(cell)
+            _captioned(cell)
             for output in cell["outputs"]:
-                responsive(output, images, up)
-    source[0] = json.dumps(notebook)
+                _responsive(output, images, up)
 
 
-def captioned(cell: dict) -> None:
+def with_live(text, book):
+    """A Markdown page with the live figures that it asks for by ``<!-- live: name -->``, taken from their lectures.
+
+    Parameters
+    ----------
+    text
+        The page's source.
+    book
+        The folder of the pages, in whose notebooks the figures are.
+
+    Raises
+    ------
+    ValueError
+        If no lecture shows a figure of that name.
+    """
+
+    def shown(match):
+        fence = "~" * 12  # JavaScript has backticks of its own
+        return f"{fence}{{raw}} html\n{_live(match[1], book)}\n{fence}"
+
+    return re.sub(r"^<!-- live: (\w+) -->$", shown, text, flags=re.MULTILINE)
+
+
+def _live(name, book):
+    """The HTML of the live figure of this name."""
+    for path in sorted(book.glob("*/*.ipynb")):
+        for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+            for output in cell.get("outputs", []):
+                if _flbook(output).get("live") == name:
+                    return "".join(output["data"]["text/html"])
+    raise ValueError(f"a page asks for the live figure {name!r}, which no lecture shows.")
+
+
+def _captioned(cell):
     """Take the caption from under a cell's picture and give it to MyST-NB, which numbers the figure."""
     captions = [output for output in cell["outputs"] if "caption" in _flbook(output)]
     for output in captions:
@@ -40,7 +75,7 @@ def captioned(cell: dict) -> None:
         cell["metadata"].setdefault("mystnb", {})["figure"] = figure
 
 
-def responsive(output: dict, images: Path, up: str) -> None:
+def _responsive(output, images, up):
     """Replace a picture that has variants by all of them; the browser takes the one that fits."""
     found = _flbook(output)
     variants = {key: found[key] for key in ("wide", "dark", "wide_dark") if key in found}
@@ -52,7 +87,7 @@ def responsive(output: dict, images: Path, up: str) -> None:
     scales = f" data-axes='{escape(json.dumps(found['axes']))}'" if "axes" in found else ""
     alt = " ".join(found["alt"].split())
 
-    def picture(narrow: str, wide: str | None, look: str) -> str:
+    def picture(narrow, wide, look):
         beside = f'<source media="{WIDE}" srcset="{wide}">' if wide else ""
         return f'<picture class="{look}">{beside}<img src="{narrow}" alt="{escape(alt)}" class="{look}"></picture>'
 
@@ -64,19 +99,13 @@ def responsive(output: dict, images: Path, up: str) -> None:
     data["text/html"] = f'<div class="figure{" two" if "wide" in files else ""}"{scales}>{shown}</div>'
 
 
-def _flbook(output: dict) -> dict:
+def _flbook(output):
     return output.get("metadata", {}).get("flbook", {})
 
 
-def _stored(picture: bytes, images: Path) -> str:
+def _stored(picture, images):
     """Write a picture beside those of MyST-NB, under a name that is its content; returns the name."""
     images.mkdir(parents=True, exist_ok=True)
     name = f"{hashlib.sha256(picture).hexdigest()[:24]}.png"
     (images / name).write_bytes(picture)
     return name
-
-
-def setup(app: Sphinx) -> dict:
-    """Register with Sphinx."""
-    app.connect("source-read", read)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
