@@ -123,6 +123,14 @@ def final_risk(lr: float, noise: float) -> float:
     return float(noisy.risk({name: value[..., -1] for name, value in path.items()}))
 
 
+def apart(found: xr.Dataset) -> xr.DataArray:
+    """Squared cosine of the difference of the two students with the difference of their teachers."""
+    sign = xr.DataArray([1.0, -1.0], dims="i")
+    across = sign.rename(i="k")
+    length = (found.Q * sign * across).sum(("i", "k"))
+    return (found.R * sign * across).sum(("i", "k")) ** 2 / (2 * length)
+
+
 def simulate(setting: Setting, d: int) -> State:
     """SGD at dimension d, drawn in its order parameters; shapes (seed, alpha, 2, 2)."""
     seeds = setting.seed

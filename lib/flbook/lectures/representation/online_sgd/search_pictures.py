@@ -16,7 +16,7 @@ LINKS = {1: "h₁", 2: "h₂", 3: "h₃"}
 def opening(found: xr.Dataset) -> Figure:
     """Twelve runs at one dimension and their equation, where no script runs. found: of `Setting.opening`."""
     paths = np.abs(found.overlap.squeeze()).transpose("time", "seed")
-    d = int(found.d)
+    d = found.d.item()
     fig, (ax,) = plots.panels(1)
     ax.plot(paths.time * d, paths, color=plots.SIGNAL, linewidth=0.9, alpha=0.7)
     ax.plot(paths.time * d, equation(Setting.opening()).squeeze(), "--", color=plots.THEORY)
