@@ -5,8 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from flbook.dynamics.equations import integrate
 from flbook.lectures.representation import committee as experiment
 from flbook.lectures.representation.committee import Setting, plateau
+from flbook.lectures.representation.committee.order_parameters import Committee
 
 
 def test_runs_start_together_and_learn():
@@ -27,6 +29,29 @@ def test_a_tenth_of_asymmetry_costs_the_time_of_the_linearised_equations():
     waits = [experiment.plateau_length(0.5, asymmetry) for asymmetry in (1e-3, 1e-4)]
     rate = experiment.growth(0.5, experiment.saddle(0.5))
     assert waits[1] - waits[0] == pytest.approx(np.log(10) / rate, rel=0.04)
+
+
+def test_an_exit_that_begins_on_the_plateau_is_the_linearised_one():
+    at, rule, alpha = experiment.saddle(0.5), Committee(lr=0.5), np.arange(0.0, 400.0, 1.0)
+    waits = []
+    for small in (1e-4, 1e-5):
+        start = {**at, "R": at["R"] + small * np.array([[1.0, -1.0], [-1.0, 1.0]])}
+        path = integrate(rule.rate, start, alpha, 1.0)
+        risk = rule.risk({name: np.moveaxis(value, -1, 0) for name, value in path.items()})
+        waits.append(experiment.crossing(alpha, risk[None], 0.005)[0])
+    assert waits[1] - waits[0] == pytest.approx(np.log(10) / experiment.growth(0.5, at), rel=1e-3)
+
+
+@pytest.mark.parametrize("lr", [0.01, 0.5, 1.5])
+def test_the_plateau_stands_still(lr):
+    at = experiment.saddle(lr)
+    rate = experiment.rule(Setting(lr=lr)).rate(at)
+    assert at["Q"][0, 0] > at["Q"][0, 1]  # not the students that are one vector
+    assert max(np.abs(value).max() for value in rate.values()) < 1e-10 * lr
+
+
+def test_growth_at_small_steps_is_the_closed_form():
+    assert experiment.growth(1e-3, experiment.saddle(1e-3)) / 1e-3 == pytest.approx(plateau.rate(2), rel=1e-3)
 
 
 def test_a_plateau_that_does_not_end_gets_a_sentence():

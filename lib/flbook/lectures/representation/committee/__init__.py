@@ -13,6 +13,7 @@ import numpy as np
 import xarray as xr
 from jaxtyping import Float
 from numpy import ndarray
+from scipy.optimize import fsolve
 
 from flbook.domains import Natural, NonNegative, Positive, Range
 from flbook.dynamics.equations import State, integrate
@@ -103,10 +104,25 @@ def crossing(alpha: Float[ndarray, " t"], risk: Float[ndarray, "S t"], level: fl
     return alpha[k] + part * (alpha[k + 1] - alpha[k])
 
 
-def saddle(lr: float, alpha: float = 300.0, dt: float = 1.0) -> State:
-    """Where students that are alike end: the plateau itself."""
-    path = integrate(Committee(2, 2, lr).rate, symmetric(*ALIKE), np.array([0.0, alpha]), dt)
-    return {name: value[..., -1] for name, value in path.items()}
+def saddle(lr: float) -> State:
+    """The plateau itself: where the equations stand still for two students that are alike but for their own noise.
+
+    Solved for, since students approach it slowly, at a rate of 0.004 for lr = 1/2; larger steps from smaller ones.
+    Students that are one and the same vector stand still elsewhere, but noise drives them apart.
+    """
+    start = min(lr, 0.25)  # squared length, mutual overlap and overlap with the teachers, to first order in the step
+    at = np.array([1 / 3, 1 / 3, 6**-0.5]) + start * np.array([0.056, -0.013, 0.0095])
+    for step in np.linspace(start, lr, int(np.ceil((lr - start) / 0.25)) + 1):
+        at, *_ = fsolve(_alike_rates, at, args=(step,), xtol=1e-13, full_output=True)
+    if np.abs(_alike_rates(at, lr)).max() > 1e-9:
+        raise ValueError(f"no plateau was found at lr = {lr:g}")
+    return symmetric(*(float(number) for number in at))
+
+
+def _alike_rates(numbers: ndarray, lr: float) -> list[float]:
+    """How fast the three numbers of students that are alike change, over the step size."""
+    rate = Committee(2, 2, lr).rate(symmetric(*(float(number) for number in numbers)))
+    return [float(value) / lr for value in (rate["Q"][0, 0], rate["Q"][0, 1], rate["R"][0, 0])]
 
 
 def growth(lr: float, at: State, small: float = 1e-6) -> float:

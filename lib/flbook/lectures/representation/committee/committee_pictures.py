@@ -17,7 +17,7 @@ def opening(found: xr.Dataset) -> Figure:
     fig, (left, right) = plots.panels(2)
     left.plot(risk.alpha, risk, color=plots.TEST, linewidth=0.9, alpha=0.8)
     left.axhline(plateau.linear(2), color=plots.THEORY, linestyle=":", linewidth=1.5)
-    left.text(1, plateau.linear(2) * 1.15, "best linear model", va="bottom")
+    left.text(70, plateau.linear(2) * 1.2, "best linear model", va="bottom")
     left.set(yscale="log", ylim=(1e-5, 0.6), ylabel="risk ε", title="The risk stands still ...")
 
     one = found.isel(seed=0).squeeze("d")
@@ -54,7 +54,7 @@ def alike(curves: Mapping[float, xr.Dataset], chosen: float, linear: float) -> F
         ax.plot(curve.alpha, curve.risk, "--" if strong else "-", color=plots.THEORY if strong else plots.TRAIN,
                 linewidth=1.8 if strong else 0.7)  # fmt: skip
     ax.axhline(linear, color=plots.CHANCE, linestyle=":", linewidth=1.3)
-    ax.set(yscale="log", ylim=(1e-4, 0.5), xlabel="samples over dimension α = n/d", ylabel="risk ε",
+    ax.set(yscale="log", xlim=(0, 480), ylim=(1e-4, 0.5), xlabel="samples over dimension α = n/d", ylabel="risk ε",
            title=f"Students that differ by {chosen:g}")  # fmt: skip
     return fig
 

@@ -32,7 +32,8 @@ def mean_square(square: xr.DataArray, formula: xr.DataArray, drift_alone: xr.Dat
     ax.set_yscale("log")
     ax.plot(formula.time, formula, "--", color=plots.THEORY, label="formula (a)")
     ax.plot(drift_alone.time, drift_alone, "-.", color=plots.THEORY, linewidth=1.4, label="drift alone")
-    ax.errorbar(mean.time, mean, 2 * error, fmt="o", color=plots.SIGNAL, markersize=6, label="SGD")
+    few = slice(None, None, 5)
+    ax.errorbar(mean.time[few], mean[few], 2 * error[few], fmt="o", color=plots.SIGNAL, markersize=6, label="SGD")
     ax.set(xlabel="samples over dimension n/d", ylabel="mean of $m^2$", title="Random steps make overlap, too")
     fig.legend(loc="outside lower center", ncols=3)
     plots.log_ticks(ax)
@@ -42,8 +43,8 @@ def mean_square(square: xr.DataArray, formula: xr.DataArray, drift_alone: xr.Dat
 def waits(found: xr.DataArray, law: xr.DataArray) -> Figure:
     """Samples per dimension of the search over the dimension, and the equation's. found: over (d, seed)."""
     found = found.assign_attrs(long_name="samples per dimension n/d", units="1")
-    return plots.series({"SGD": found}, "d", lines={"equation": (law.d, law)}, log="x", ylim=(0, 8),
-                        title="The wait grows by a logarithm")  # fmt: skip
+    return plots.series({"SGD": found}, "d", paint={"SGD": plots.SIGNAL}, lines={"equation": (law.d, law)}, log="x",
+                        ylim=(0, 8), title="The wait grows by a logarithm")  # fmt: skip
 
 
 def speeds(found: Mapping[int, xr.DataArray], fitted: Mapping[int, Fit]) -> Figure:
