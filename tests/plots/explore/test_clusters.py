@@ -15,7 +15,7 @@ from flbook.models import identity, relu
 
 AT = [0, 1, 5, 30, 100]
 
-# Trains in JavaScript from given inner products; outputs on the training samples, and on the corners beside fresh noise.
+# Trains in JavaScript from given inner products; outputs on training samples, and on the corners beside fresh noise.
 REPEAT = """([gram, observed, how, fresh, lr, at]) => {
   const {XorNetwork, QuadraticKernel} = flbookLive.clusters, numbers = (o, names) =>
     ({...o, ...Object.fromEntries(names.map(name => [name, Float64Array.from(o[name])]))});
