@@ -177,9 +177,11 @@ def test_the_runs_have_the_librarys_law(tab, k, d):
     at = [round(t * d ** power(like, k)) for t in like.time]
     paths, escapes = tab.evaluate(DRAWN, [k, neuron(like, k, d).lr, d**-0.5, d, at, 600])
     reached = np.array(escapes, float)
-    pairs = [(np.nan_to_num(1 / reached), np.nan_to_num(1 / theirs.escape.values)), *zip(
-        np.square(paths).T, np.square(theirs.overlap.values).T, strict=True
-    ), (reached[~np.isnan(reached)], theirs.escape.values[~np.isnan(theirs.escape.values)])]
+    pairs = [
+        (np.nan_to_num(1 / reached), np.nan_to_num(1 / theirs.escape.values)),
+        *zip(np.square(paths).T, np.square(theirs.overlap.values).T, strict=True),
+        (reached[~np.isnan(reached)], theirs.escape.values[~np.isnan(theirs.escape.values)]),
+    ]
     assert np.isnan(reached).mean() < 0.1
     for ours, other in pairs:
         assert abs(ours.mean() - other.mean()) < 4.5 * np.hypot(stats.sem(ours), stats.sem(other))
