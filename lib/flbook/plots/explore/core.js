@@ -8,10 +8,10 @@ if (root.flbookLive) return; // a page with two figures carries it twice
 function random(seed, role) {
   let h = 2166136261;
   for (const c of seed + "|" + role) h = Math.imul(h ^ c.charCodeAt(0), 16777619);
-  let s = [h, h ^ 0x9e3779b9, h ^ 0x243f6a88, 1];
+  const s = Int32Array.of(h, h ^ 0x9e3779b9, h ^ 0x243f6a88, 1);
   const uniform = () => { // sfc32
-    const [a, b, c, d] = s, t = (a + b | 0) + d | 0;
-    s = [b ^ (b >>> 9), c + (c << 3) | 0, (c << 21 | c >>> 11) + t | 0, d + 1 | 0];
+    const b = s[1], c = s[2], t = (s[0] + b | 0) + s[3] | 0;
+    s[0] = b ^ (b >>> 9); s[1] = c + (c << 3) | 0; s[2] = (c << 21 | c >>> 11) + t | 0; s[3] = s[3] + 1 | 0;
     return (t >>> 0) / 4294967296;
   };
   for (let i = 0; i < 20; i++) uniform();
@@ -52,7 +52,7 @@ const power = e => "10" + raised(e);
 function short(x) {
   const size = Math.abs(x);
   if (size < 1e4 && (size >= 1e-3 || size === 0)) return String(+x.toPrecision(3)).replace("-", "−");
-  const e = Math.floor(Math.log10(size)), lead = +(x / 10 ** e).toPrecision(2);
+  const [lead, e] = x.toExponential(1).split("e").map(Number); // rounds first, so that no lead is 10
   return (lead === 1 ? "" : String(lead).replace("-", "−") + "·") + power(e);
 }
 const errorOf = margins => margins.reduce((sum, x) => sum + (x < 0) + (x === 0) / 2, 0) / margins.length;
