@@ -18,6 +18,7 @@ from flbook.plots.picture import png
 # What a page may set of each figure, with what it starts from otherwise.
 FIGURES = {
     "benign": dict(n=20, d=2000, mu=3.0, p=0.1, m=10, seed=0, model="network", steps=600),
+    "prompt": dict(n=10, trained=10, noise=0.5, inputs="line", seed=10),
 }
 
 # The same figure on every run has the same id. Without scripts the picture stays where it is.
@@ -40,7 +41,8 @@ def live(name, still, *, alt, **given):
     Parameters
     ----------
     name
-        ``"benign"``: a two-layer network on labels of which some are wrong, trained in coefficients at any dimension.
+        ``"benign"``: a two-layer network on labels of which some are wrong, trained in coefficients at any dimension;
+        ``"prompt"``: linear attention and other predictors on a regression prompt whose examples can be moved.
     still
         A Matplotlib figure that shows the same.
     alt
