@@ -15,6 +15,23 @@ INPUTS = {"line": (1.0, 0.0), "round": (1.0, 1.0), "long": (1.8, 0.2)}
 NAMES = ("layer", "step", "average", "squares", "bayes")
 
 
+REPEAT = """names => {
+  const p = flbookLive.prompt, lam = [1.8, 0.2], noise = 0.7, at = [1, 3, 6], r = lam.map(Math.sqrt);
+  const {normal} = flbookLive.random(4, "sums"), totals = at.map(() => ({}));
+  for (let k = 0; k < 5; k++) {
+    const task = [normal(), normal()], x = [], y = [];
+    for (let i = 1; i <= 6; i++) {
+      x.push([r[0] * normal(), r[1] * normal()]);
+      y.push(x[i - 1][0] * task[0] + x[i - 1][1] * task[1] + noise * normal());
+      const total = totals[at.indexOf(i)], found = p.weights(p.momentsOf(x, y), 4, lam, noise);
+      if (total) for (const name of names) total[name] = (total[name] || 0) + p.errorAt(found[name], task, lam) / 5;
+    }
+  }
+  const rows = p.simulate(p.drawSums(5, at, 4, "sums"), 4, lam, noise);
+  return [rows, totals].map(list => list.map(row => names.map(name => row[name])));
+}"""
+
+
 def of(lam):
     """The covariance without coordinates that are not there."""
     return np.diag([one for one in lam if one])
@@ -54,7 +71,7 @@ def predictors(trained, lam, noise, n):
 @pytest.mark.parametrize("kind", INPUTS)
 @pytest.mark.parametrize("n, trained, noise", [(1, 1, 0.0), (2, 30, 0.5), (7, 100, 0.0), (10, 10, 0.1), (30, 4, 2.0)])
 def test_predictors_are_the_librarys(tab, kind, n, trained, noise):
-    """Weights are predictions at the unit vectors; with n = 1 in two dimensions there are many least-squares solutions."""
+    """Weights are predictions at the unit vectors; one example in two dimensions has many least-squares solutions."""
     lam, (x, y, _) = INPUTS[kind], prompt(kind, n, noise)
     call = "([x, y, N, lam, noise]) => flbookLive.prompt.weights(flbookLive.prompt.momentsOf(x, y), N, lam, noise)"
     ours = tab.evaluate(call, [plane(x).tolist(), y.tolist(), trained, list(lam), noise])
@@ -152,12 +169,14 @@ def test_the_marks_are_those_of_prompts_of_the_right_law(tab, kind, noise):
     d = len(of(lam))
     ours = tab.evaluate(
         """([at, N, lam, noise, names]) => Array.from({length: 40}, (_, seed) => { const p = flbookLive.prompt;
-        return p.simulate(p.drawSums(400, at, seed, "law"), N, lam, noise).map(row => names.map(name => row[name])); })""",
+        const rows = p.simulate(p.drawSums(400, at, seed, "law"), N, lam, noise);
+        return rows.map(row => names.map(name => row[name])); })""",
         [lengths, trained, list(lam), noise, NAMES],
     )
     ours = np.array(ours)  # seed, n, predictor
     mean, error = ours.mean(0), ours.std(0) / np.sqrt(40)
-    call = """([n, N, lam, noise]) => { const p = flbookLive.prompt, risk = gamma => p.attentionRisk(gamma, n, lam, noise);
+    call = """([n, N, lam, noise]) => {
+        const p = flbookLive.prompt, risk = gamma => p.attentionRisk(gamma, n, lam, noise);
         return [risk(p.attentionOptimum(N, lam, noise)), risk([0, 0].fill(p.bestStep(n, lam, noise))), risk([1, 1]),
                 p.leastSquaresRisk(n, lam, noise), p.ridgeRisk(n, lam, noise)].map(x => x === Infinity ? null : x); }"""
     exact = np.array(
@@ -172,26 +191,15 @@ def test_the_marks_are_those_of_prompts_of_the_right_law(tab, kind, noise):
 
 def test_the_marks_are_the_errors_of_their_prompts(tab):
     """Sums over examples, as the marks are made, against the examples themselves."""
-    ours, theirs = tab.evaluate("""() => { const p = flbookLive.prompt, lam = [1.8, 0.2], noise = 0.7, at = [1, 3, 6], r = lam.map(Math.sqrt);
-        const {normal} = flbookLive.random(4, "sums"), totals = at.map(() => ({})), names = ["layer", "step", "average", "squares", "bayes"];
-        for (let k = 0; k < 5; k++) {
-          const task = [normal(), normal()], x = [], y = [];
-          for (let i = 1; i <= 6; i++) {
-            x.push([r[0] * normal(), r[1] * normal()]);
-            y.push(x[i - 1][0] * task[0] + x[i - 1][1] * task[1] + noise * normal());
-            const j = at.indexOf(i), found = p.weights(p.momentsOf(x, y), 4, lam, noise);
-            if (j >= 0) for (const name of names) totals[j][name] = (totals[j][name] || 0) + p.errorAt(found[name], task, lam) / 5;
-          }
-        }
-        const rows = p.simulate(p.drawSums(5, at, 4, "sums"), 4, lam, noise);
-        return [rows, totals].map(list => list.map(row => names.map(name => row[name]))); }""")
+    ours, theirs = tab.evaluate(REPEAT, NAMES)
     np.testing.assert_allclose(ours, theirs, rtol=1e-9)
 
 
 def test_prompts_are_standard_normal(tab):
     """Means, second and fourth moments of tasks, inputs and noise over 4000 prompts, and that nothing is correlated."""
     rows = np.array(
-        tab.evaluate("""() => Array.from({length: 4000}, (_, seed) => { const {task, rows} = flbookLive.prompt.drawPrompt(2, seed);
+        tab.evaluate("""() => Array.from({length: 4000}, (_, seed) => {
+        const {task, rows} = flbookLive.prompt.drawPrompt(2, seed);
         return [...task, ...rows.flatMap(({z, e}) => [...z, e])]; })""")
     )
     assert np.abs(rows.mean(0)).max() < 4.5 / np.sqrt(4000)
@@ -225,6 +233,25 @@ def test_examples_and_task_can_be_pulled(opened, inputs, what):
     tab.wait_for_function("!document.querySelector('.fll-say').textContent.includes('moved by hand')")
 
 
+def test_a_finger_pulls_an_example_and_not_the_page(opened, chromium, tmp_path):
+    opened("prompt")
+    phone = chromium.new_context(viewport={"width": 360, "height": 600}, has_touch=True, is_mobile=True)
+    tab = phone.new_page()
+    tab.goto((tmp_path / "prompt.html").as_uri())
+    tab.locator(EXAMPLE).scroll_into_view_if_needed()
+    tab.evaluate("window.scrollBy(0, 150)")
+    (x, y), before = tab.locator(EXAMPLE).evaluate(PLACE), tab.evaluate("scrollY")
+    finger = phone.new_cdp_session(tab)
+    for kind, step in (("touchStart", 0), *(("touchMove", k) for k in range(1, 9))):
+        at = {"x": x + 3 * step, "y": y - 5 * step}
+        finger.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": [at]})
+    tab.wait_for_function("document.querySelector('.fll-say').textContent.includes('moved by hand')")
+    tab.evaluate("() => new Promise(done => requestAnimationFrame(() => setTimeout(done)))")
+    np.testing.assert_allclose(tab.locator(EXAMPLE).evaluate(PLACE), [x + 24, y - 40], atol=1)
+    assert tab.evaluate("scrollY") == before
+    phone.close()
+
+
 @pytest.mark.parametrize("inputs", INPUTS)
 def test_keys_move_examples(opened, inputs):
     """An arrow key moves by 0.1, with Shift by 0.5; in one dimension up and down change the label."""
@@ -247,4 +274,4 @@ def test_the_sentence_is_read_out_when_the_change_has_ended(opened):
     tab.keyboard.press("ArrowRight")
     tab.wait_for_function(f"{live} === 'off'")
     tab.wait_for_function(f"{live} === 'polite'")
-    assert "On this prompt" in tab.inner_text(".fll-say")
+    assert "on this prompt" in tab.inner_text(".fll-say")

@@ -123,6 +123,7 @@ const LOOKS = { // in the order in which they are drawn, so that what often coin
   layer: {words: "trained layer", glyph: "●", colour: "signal", shape: "M-4.8 0a4.8 4.8 0 1 0 9.6 0a4.8 4.8 0 1 0-9.6 0Z", line: {width: 2.6}},
 };
 const STAR = "M" + Array.from({length: 10}, (_, i) => [i % 2 ? 3.4 : 8, i * Math.PI / 5]).map(([r, t]) => (r * Math.sin(t)).toFixed(1) + " " + (-r * Math.cos(t)).toFixed(1)).join("L") + "Z";
+const spoken = value => ["layer", "step", "average", "squares", "bayes"].map(name => `${LOOKS[name].words} ${value(name)}`).join(", ");
 const pick = (v, steps) => steps.find(s => s >= v) || steps[steps.length - 1], clamp = (v, lo, hi) => Math.min(Math.max(v, lo), hi), two = v => v < 1e-12 ? "0" : short(+v.toPrecision(2)).replace(Infinity, "∞");
 
 function mount(box, given = {}) {
@@ -144,7 +145,7 @@ function mount(box, given = {}) {
     panels: [
       {caption: ""},
       {caption: ""},
-      {caption: `Mean squared error at a fresh query. Dashed: exact. Marks: ${PROMPTS} live prompts. Upright: the present n and, dotted, N.`},
+      {caption: `Mean squared error at a fresh query. Dashed: exact. Marks: ${PROMPTS} live prompts. Upright: the present n and, dotted, the N that the layer was trained at.`},
     ],
     compute: s => {
       if (kept && kept !== s.inputs) { moved.clear(); task = null; } // what was moved lies in another space
@@ -175,7 +176,7 @@ function mount(box, given = {}) {
   const panels = view.panels.slice(0, 2), clip = `${box.id || "live"}-field`;
   for (const panel of panels) {
     panel.setAttribute("role", "group");
-    panel.innerHTML = `<style>.fll .move{cursor:grab;touch-action:none;outline:0!important}.fll .move:focus-visible circle{stroke:var(--signal);stroke-width:2.5}</style>
+    panel.innerHTML = `<style>.fll .move{outline:0!important}.fll .move circle{cursor:grab}.fll .move:focus-visible circle{stroke:var(--signal);stroke-width:2.5}</style>
 <clipPath id="${clip}"><rect x="${LEFT}" y="${TOP}" width="${WIDE}" height="${HIGH}"/></clipPath><g aria-hidden="true"></g><g></g>`;
   }
   const shape = (path, x, y, {colour = "ink", hollow = false, scale = 1} = {}) => `<path d="${path}" transform="translate(${x.toFixed(1)} ${y.toFixed(1)}) scale(${scale})" ` +
@@ -188,29 +189,31 @@ function mount(box, given = {}) {
     const u = ((e.clientX - q.left) / q.width * 260 - LEFT) / WIDE, v = 1 - ((e.clientY - q.top) / q.height * 190 - TOP) / HIGH;
     return [x0 + clamp(u, 0, 1) * (x1 - x0), y0 + clamp(v, 0, 1) * (y1 - y0)];
   };
+  const named = (node, list) => { for (const name in list) node.setAttribute(name, list[name]); };
   function movable(i, k, {x, y, words, values, look, to}) { // the k-th of panel i, at (x, y) of the picture
     const group = panels[i].children[3];
     if (!group.children[k]) {
       const node = document.createElementNS("http:" + "//www.w3.org/2000/svg", "g");
-      node.setAttribute("class", "move"); node.setAttribute("tabindex", 0); node.setAttribute("role", "slider");
+      node.innerHTML = '<circle r="12" fill="transparent"/><g pointer-events="none"></g>'; // the circle stays while a finger is on it
+      named(node, {class: "move", tabindex: 0, role: "slider", "aria-valuemin": -6, "aria-valuemax": 6});
       node.onpointerdown = e => { // of several under the pointer, the nearest
         const nearest = [...group.children].sort((a, b) => a.away(e) - b.away(e))[0];
         e.preventDefault(); nearest.focus({preventScroll: true}); nearest.setPointerCapture(e.pointerId); holding = {panel: i, node: nearest};
       };
+      node.ontouchstart = e => e.preventDefault(); // or a finger would scroll the page; inside an SVG touch-action is not enough
       node.onpointermove = e => { if (holding?.node === node) { node.to(...toValue(i, e)); view.refresh(); } };
       node.onpointerup = node.onpointercancel = () => { holding = null; view.refresh(false); };
       node.onkeydown = e => {
         const by = {ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1]}[e.key], size = e.shiftKey ? 0.5 : 0.1;
-        if (by) { e.preventDefault(); node.to(...node.values.map((v, j) => clamp(v + size * by[j], -6, 6))); view.refresh(); }
+        if (by) { e.preventDefault(); node.to(...node.values.map((v, j) => clamp(v + size * by[j], ...[-1, 1].map(s => s * Math.max(6, Math.abs(v)))))); view.refresh(); }
       };
       group.append(node);
     }
     const node = group.children[k];
     Object.assign(node, {values, to, away: e => { const q = node.getBoundingClientRect(); return Math.hypot(e.clientX - q.left - q.width / 2, e.clientY - q.top - q.height / 2); }});
-    node.innerHTML = `<circle cx="${x.toFixed(1)}" cy="${y.toFixed(1)}" r="12" fill="transparent"/>${look(x, y)}`;
-    for (const [name, v] of Object.entries({"aria-label": words[0], "aria-valuetext": words[1], "aria-valuenow": values[0].toFixed(2), "aria-valuemin": -6, "aria-valuemax": 6})) node.setAttribute(name, v);
+    node.lastChild.innerHTML = look;
+    named(node, {transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})`, "aria-label": words[0], "aria-valuetext": words[1], "aria-valuenow": values[0].toFixed(2)});
   }
-  const only = (i, count) => { const group = panels[i].children[3]; while (group.children.length > count) group.lastChild.remove(); };
   const square = R => { // a plane: the same unit on both axes
     const gap = R > 3 ? 2 : R > 1 ? 1 : 0.5, ticks = most => [-3, -2, -1, 0, 1, 2, 3].map(k => k * gap).filter(v => Math.abs(v) <= most).map(v => [v, short(v)]);
     return {x: [-R * ASPECT, R * ASPECT], y: [-R, R], xticks: ticks(R * ASPECT), yticks: ticks(R)};
@@ -231,17 +234,17 @@ function mount(box, given = {}) {
     } else {
       const reach = b => Math.min(X, Y / Math.max(Math.abs(b[0]), 1e-9)), across = b => [at(b, -reach(b)), at(b, reach(b))];
       for (const [name, {line, colour, pale}] of Object.entries(LOOKS)) body += `<g${pale ? ' opacity=".4"' : ""}>${a.line(across(found[name]), {colour, ...line})}</g>`;
-      body += a.line(across(own), {width: 2, dash: "5 5"}) + Object.keys(LOOKS).map((name, k) => { // each at its own x, or they would cover each other
+      body += a.line(across(own), {width: 2, dash: "5 5"}) + Object.keys(LOOKS).map((name, k) => { // not all at the same x, or they would cover each other
         const v = reach(found[name]) * [0.8, 0.95, 0.95, 0.88, 0.95][k];
         return mark(name, a.px(v), a.py(found[name][0] * v));
       }).join("");
     }
     paint(0, body, d > 1 ? `${n} examples in the plane of inputs; filled marks have positive labels.` : `${n} examples and the lines of the predictors. Slopes: task ${short(own[0])}, ` +
-      Object.entries(LOOKS).map(([name, {words}]) => `${words} ${short(found[name][0])}`).join(", ") + ".");
-    only(0, n);
+      spoken(name => short(found[name][0])) + ".");
+    for (const group = panels[0].children[3]; group.children.length > n;) group.lastChild.remove();
     x.forEach((v, i) => {
-      const words = [`example ${i + 1}`, (d > 1 ? `x = (${short(v[0])}, ${short(v[1])})` : `x = ${short(v[0])}`) + `, y = ${short(y[i])}`], size = d > 1 ? 2.5 + 2 * Math.sqrt(Math.min(Math.abs(y[i]), 9)) : 4.3;
-      const look = (p, q) => `<circle cx="${p.toFixed(1)}" cy="${q.toFixed(1)}" r="${size.toFixed(1)}" ` + (d > 1 && y[i] < 0 ? 'fill="var(--ground)" stroke="var(--ink)" stroke-width="1.8"/>' : 'fill="var(--ink)" stroke="var(--ground)" stroke-width="1"/>');
+      const words = [`example ${i + 1}`, `x = ${said(v, d)}, y = ${short(y[i])}`], size = d > 1 ? 2.5 + 2 * Math.sqrt(Math.min(Math.abs(y[i]), 9)) : 4.3;
+      const look = `<circle r="${size.toFixed(1)}" ` + (d > 1 && y[i] < 0 ? 'fill="var(--ground)" stroke="var(--ink)" stroke-width="1.8"/>' : 'fill="var(--ink)" stroke="var(--ground)" stroke-width="1"/>');
       const to = d > 1 ? (p, q) => moved.set(i, {x: [p, q], e: e[i]}) : (p, q) => moved.set(i, {x: [p, 0], e: q - own[0] * p});
       movable(0, i, {x: a.px(clamp(v[0], -X, X)), y: a.py(d > 1 ? v[1] : y[i]), words, values: d > 1 ? v : [v[0], y[i]], look, to});
     });
@@ -250,15 +253,15 @@ function mount(box, given = {}) {
   }
 
   function loss(r) {
-    const {d, task: own, found, moments} = r, all = [own, ...Object.values(found)], coordinates = j => [0, ...all.map(b => b[j])], places = [];
+    const {d, task: own, found, moments} = r, all = [own, ...Object.values(found)], coordinates = j => [0, ...all.map(b => b[j])];
     let a, body, put;
     if (d > 1) {
       const field = hold(1, square(pick(1.15 * Math.max(...coordinates(1).map(Math.abs), ...coordinates(0).map(v => Math.abs(v) / ASPECT)), [1, 1.5, 2, 3, 4, 6]))), [, R] = field.y;
       a = axes({...field, xlabel: "weight b₁", ylabel: "b₂"});
       put = b => [a.px(clamp(b[0], -R * ASPECT, R * ASPECT)), a.py(clamp(b[1], -R, R))];
-      const least = found.squares, depth = dot(moments.m, least), unit = HIGH / (2 * R), pairs = eigen(moments.s), [m0, m1] = moments.m, far = 20 / Math.hypot(m0, m1);
+      const least = found.squares, depth = Math.max(dot(moments.m, least), 0), unit = HIGH / (2 * R), pairs = eigen(moments.s), [m0, m1] = moments.m, far = 20 / Math.hypot(m0, m1);
       const centre = [a.px(0) + unit * least[0], a.py(0) - unit * least[1]];
-      body = a.frame() + `<g clip-path="url(#${clip})">` + [0.25, 0.5, 0.75, 1, 1.5, 2].map(f => ellipse(centre, pairs.map(p => f * unit * Math.sqrt(depth / p.value)), angleOf(pairs[0].v), 'stroke="var(--soft)" stroke-width=".8"')).join("") +
+      body = a.frame() + `<g clip-path="url(#${clip})">` + [0.25, 0.5, 0.75, 1, 1.5, 2].map(f => ellipse(centre, pairs.map(p => f * unit * Math.sqrt(depth / (p.value || 1e-9))), angleOf(pairs[0].v), 'stroke="var(--soft)" stroke-width=".8"')).join("") +
         (Number.isFinite(far) ? `<path d="M${a.px(0)} ${a.py(0)}l${(unit * far * m0).toFixed(1)} ${(-unit * far * m1).toFixed(1)}" stroke="var(--noise)" stroke-width="1.2" stroke-dasharray="2 3"/>` : "") + "</g>";
     } else {
       const [lo, hi] = [Math.min(...coordinates(0)), Math.max(...coordinates(0))].map((v, k) => clamp(Math.round((v + (k ? 0.35 : -0.35)) * 2) / 2, -6, 6)), at = b => empirical(moments, [b, 0]);
@@ -270,33 +273,32 @@ function mount(box, given = {}) {
     }
     const [zx, zy] = put([0, 0]);
     body += `<circle cx="${zx.toFixed(1)}" cy="${zy.toFixed(1)}" r="4" fill="var(--ground)" stroke="var(--ink)" stroke-width="1.6"/>`;
-    for (const name in LOOKS) { places.push(put(found[name])); body += mark(name, ...places[places.length - 1]); }
-    paint(1, body, `Weights over the prompt's own loss, from the start at 0. Task ${said(own, d)}; ` + Object.entries(LOOKS).map(([name, {words}]) => `${words} ${said(found[name], d)}`).join("; ") + ".");
+    for (const name in LOOKS) body += mark(name, ...put(found[name]));
+    paint(1, body, `Weights over the prompt's own loss, from the start at 0. Task ${said(own, d)}, ` + spoken(name => said(found[name], d)) + ".");
     const [x, y] = put(own), to = (p, q) => { task = d > 1 ? [p, q] : [p, 0]; };
-    movable(1, 0, {x, y, words: ["task β", said(own, d)], values: own, look: (p, q) => shape(STAR, p, q, {hollow: true}), to});
+    movable(1, 0, {x, y, words: ["task β", said(own, d)], values: own, look: shape(STAR, 0, 0, {hollow: true}), to});
     caption(1).innerHTML = `The prompt's own loss over the weights b: ○ start, ☆ task (drag it), ${key("layer")}, ${key("step")}, ${key("average")} of y x, a step of size 1, ${key("squares")}, ${key("bayes")} (ridge).` +
       (d > 1 ? " Thin: equal loss; dotted: along the gradient." : "");
   }
   const said = (b, d) => d > 1 ? `(${short(b[0])}, ${short(b[1])})` : short(b[0]);
 
   function curves(v, r) {
-    const {risks, dots, noise, d, n, trained, now} = r, shown = risks.flatMap(q => ["layer", "step", "average"].map(name => q[name]));
+    const {risks, dots, noise, d, n, trained, now} = r, shown = risks.flatMap(q => [q.layer, q.step, q.average]);
     const bottom = noise ? 10 ** Math.max(Math.floor(Math.log10(0.999 * noise ** 2 * d / 100)), -4) : 1e-3, top = 10 ** Math.ceil(Math.log10(1.2 * Math.max(...shown)));
-    const a = axes({x: [1, 100], y: [bottom, top], logx: true, logy: true, xlabel: "examples n", ylabel: "", xticks: [[1, "1"], [10, "10"], [100, "100"]]});
+    const a = axes({x: [1, 100], y: [bottom, top], logx: true, logy: true, xlabel: "examples n", xticks: [[1, "1"], [10, "10"], [100, "100"]]});
     const inside = list => list.filter(([, e]) => e >= bottom && e <= top), points = (list, name) => inside(list.map(q => [q.n, q[name]]));
     const lines = Object.keys(LOOKS).map(name => a.line(points(risks, name), {width: 1.5, dash: "5 3"})).join("");
     const marks = Object.keys(LOOKS).map(name => points(dots.filter(q => Number.isFinite(leastSquaresRisk(q.n, r.lam, noise)) || name !== "squares"), name)
       .map(([m, e]) => mark(name, a.px(m), a.py(e), 0.7)).join("")).join("");
     v.svg(2, a.frame() + a.upright(trained, {colour: "signal", dash: "2 3"}) + a.upright(n) + lines + marks, `Mean squared error over the number of examples, 1 to 100, logarithmic. At ${n}: ` +
-      Object.entries(LOOKS).map(([name, {words}]) => `${words} ${two(now[name])}`).join(", ") + ".");
+      spoken(name => two(now[name])) + ".");
   }
 
   function say(r) {
     const {errors, now, moments, lam, trained, n, d, noise} = r, gammas = matrices(n, trained, lam, noise), way = name => gains(moments, gammas[name]).slice(0, d).map(two).join(" and ");
-    const each = ["layer", "step", "average", "squares", "bayes"].map(name => `${LOOKS[name].words} ${two(errors[name])}`).join(", ");
     const why = d > 1 ? `One layer is one gradient step from 0 with the matrix learned at N = ${trained}, Γ = diag(${gammas.layer.map(two).join(", ")}): along two directions it goes ${way("layer")} of the way to least squares, the plain step ${way("step")} (1 would reach it).`
       : `One layer is one gradient step from 0 of the size learned at N = ${trained}, Γ = ${two(gammas.layer[0])}: with S = ${two(moments.s[0])} here it goes ΓS = ${two(gammas.layer[0] * moments.s[0])} of the way to least squares (1 would reach it).`;
-    const words = `On this prompt the squared error at a fresh query is on average: ${each}. ${why} Over all prompts: layer ${two(now.layer)}, Bayes ${two(now.bayes)}.` + (moved.size || task ? " (This prompt was moved by hand.)" : "");
+    const words = `Mean squared error on this prompt: ${spoken(name => two(errors[name]))}. ${why} Over all prompts: layer ${two(now.layer)}, Bayes ${two(now.bayes)}.` + (task || [...moved.keys()].some(i => i < n) ? " (This prompt was moved by hand.)" : "");
     const line = box.querySelector(".fll-say"); // everybody sees it at once; it is read out when the change has ended
     line.setAttribute("aria-live", "off");
     line.textContent = words;
