@@ -21,7 +21,7 @@ FIGURES = {
     "one_step": dict(eta=25.0, psi_1=8.0, d=80, psi_2=2.0, link="erf", seed=0),
     "clusters": dict(n=40, d=2000, angle=90, mu=8.0, stretch=1.0, p=0.1, patches=2, model="network", seed=0, draws=6),
     "search": dict(link=2, d=1000, lr=0.5, start=1.0, seed=0),
-    "prompt": dict(n=10, trained=10, noise=0.5, inputs="line", seed=10),
+    "prompt": dict(n=10, trained=10, noise=0.5, inputs="line", seed=0),
 }
 
 # The same figure on every run has the same id. Without scripts the picture stays where it is.

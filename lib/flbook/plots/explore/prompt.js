@@ -127,7 +127,7 @@ const spoken = value => ["layer", "step", "average", "squares", "bayes"].map(nam
 const pick = (v, steps) => steps.find(s => s >= v) || steps[steps.length - 1], clamp = (v, lo, hi) => Math.min(Math.max(v, lo), hi), two = v => v < 1e-12 ? "0" : short(+v.toPrecision(2)).replace(Infinity, "∞");
 
 function mount(box, given = {}) {
-  const start = {n: 10, trained: 10, noise: 0.5, inputs: "line", seed: 10, ...given};
+  const start = {n: 10, trained: 10, noise: 0.5, inputs: "line", seed: 0, ...given};
   let seed = start.seed, known = {}, drawn, many, moved = new Map(), task = null, kept = "", holding = null, last = [], quiet = 0;
   const draw = () => { drawn = drawPrompt(MOST, seed); many = drawSums(PROMPTS, DOTS, seed, "prompts"); moved.clear(); task = null; };
   draw();
