@@ -38,8 +38,8 @@ class Measures:
     edge: int = 14  # left free on both sides
 
 
-WIDE = Measures(width=860, box=142, most=5, letters=17, font=13.5)
-NARROW = Measures(width=352, box=138, most=2, letters=17, font=13.5, lane=5, gap=7, below=32)
+WIDE = Measures(width=760, box=126, most=5, letters=16, font=13, lane=10, gap=9)
+NARROW = Measures(width=352, box=138, most=2, letters=16, font=13.5, lane=5, gap=7, below=32)
 
 
 @dataclass(eq=False)
@@ -197,7 +197,7 @@ STYLE = """\
 .deps .arrow { fill: none; stroke: var(--pst-color-text-muted, #6b7075); stroke-width: 1.3; }
 .deps .tip { fill: var(--pst-color-text-muted, #6b7075); }
 .deps svg { display: block; width: 100%; height: auto; }
-.deps svg.wide { max-width: 860px; }
+.deps svg.wide { max-width: 840px; }
 .deps svg.narrow { display: none; max-width: 420px; }
 @media (max-width: 640px) { .deps svg.wide { display: none; } .deps svg.narrow { display: block; } }
 """
