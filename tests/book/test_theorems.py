@@ -127,7 +127,7 @@ def test_a_table_keeps_its_columns():
     named = theorems.as_page([("Part", theorems.boxes(PAGE, "a/a", "The topic"))])
     assert "{doc}`The topic <a/a>` |" in named
     assert rows[2].startswith(
-        r"| Proposition.<br>First, {glue:text}`a/a.ipynb::b.number` of [them](a/b.ipynb) for \$5."
+        r"| Proposition.<br>First, {glue:text}`a/a.ipynb::b.number:s` of [them](a/b.ipynb) for \$5."
     )
 
 

@@ -173,7 +173,8 @@ def cell(written, page):
             target = _from_top(role[2], page)
             return f"{{doc}}`{role[1]} <{target}>`" if role[1] else f"{{doc}}`{target}`"
         if (role := re.fullmatch(r"\{(glue:\w+)\}`([^`]+)`", atom)) and "::" not in atom:
-            return f"{{{role[1]}}}`{page}.ipynb::{role[2]}`"
+            name = role[2] if ":" in role[2] else f"{role[2]}:s"  # from another page a format is needed
+            return f"{{{role[1]}}}`{page}.ipynb::{name}`"
         if (link := re.fullmatch(r"\[([^\]]*)\]\(([^)]*)\)", atom)) and not re.match(r"https?:|#|mailto:", link[2]):
             return f"[{_safe(link[1])}]({_from_top(link[2], page)})"
         return atom.replace("|", r"\|")
