@@ -101,3 +101,10 @@ def test_a_file_that_is_no_notebook(notebook):
     path.write_text("not json")
     with pytest.raises(ValueError, match="two/second.ipynb is not a notebook"):
         metadata.read(path)
+
+
+def test_the_sidebar_names_each_lecture_by_its_topic():
+    toc = (ROOT / "_toc.yml").read_text()
+    for name, path in lectures.listed(ROOT).items():
+        topic = metadata.read(path).topic
+        assert re.search(rf"file: book/{name}\n +title: [\"']?{re.escape(topic)}[\"']?\n", toc), name
