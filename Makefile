@@ -75,7 +75,7 @@ floor: $(FLOOR)  ## import everything and run a lecture on the oldest packages a
 lint: $(DEV)  ## check style, and that nothing lies about unused
 	@.venv/bin/ruff check .
 	@pages=$$(mktemp -d); trap 'rm -rf "$$pages"' EXIT; \
-	.venv/bin/jupyter nbconvert --log-level ERROR --to script --output-dir "$$pages" book/*/*.ipynb; \
+	.venv/bin/jupyter nbconvert --log-level ERROR --to script --output-dir "$$pages" book/*.ipynb book/*/*.ipynb; \
 	sed -i 's/^\( *\)%pip.*/\1pass/; s/^get_ipython.*//' "$$pages"/*.py; \
 	! .venv/bin/vulture lib bench book/conftest.py book/_ext "$$pages" | grep -v "^$$pages"  # a page may define to show
 

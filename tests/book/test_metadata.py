@@ -1,6 +1,7 @@
 """What lectures say of themselves: complete, known to the bibliography, and needing only what stands before them."""
 
 import json
+import re
 from pathlib import Path
 
 import nbformat
@@ -18,7 +19,7 @@ def book():
 
 
 @pytest.fixture
-def notebook(tmp_path):
+def written(tmp_path):
     """A book of two lectures; the second says of itself what it is given."""
     (tmp_path / "_toc.yml").write_text(
         "root: book/index\nchapters:\n  - file: book/one/first\n  - file: book/two/second\n"
@@ -58,11 +59,11 @@ def test_a_book_has_a_beginning_that_needs_nothing(book):
     assert all(lecture.level == 1 for lecture in book if not lecture.needs and lecture == first[lecture.chapter])
 
 
-def test_it_reads(notebook):
-    found = metadata.read(notebook(GOOD))
+def test_it_reads(written):
+    found = metadata.read(written(GOOD))
     assert found == metadata.Lecture("two/second", "A title", "XOR", ("meng2024benign",), 2, ("one/first",))
     assert found.chapter == "two"
-    many = metadata.read(notebook(GOOD | {"paper": ["meng2024benign", "xu2024benign"]}))
+    many = metadata.read(written(GOOD | {"paper": ["meng2024benign", "xu2024benign"]}))
     assert many.paper == ("meng2024benign", "xu2024benign")
 
 
@@ -90,14 +91,14 @@ def test_executing_a_lecture_keeps_it():
         (GOOD | {"needs": ["one/first"] * 2}, "of at most 3 different lectures"),
     ],
 )
-def test_what_cannot_be_is_refused_in_one_sentence(notebook, wrong, said):
+def test_what_cannot_be_is_refused_in_one_sentence(written, wrong, said):
     with pytest.raises(ValueError, match=rf"^two/second.ipynb: .*{said}") as error:
-        metadata.read(notebook(wrong))
+        metadata.read(written(wrong))
     assert "\n" not in str(error.value)
 
 
-def test_a_file_that_is_no_notebook(notebook):
-    path = notebook(GOOD)
+def test_a_file_that_is_no_notebook(written):
+    path = written(GOOD)
     path.write_text("not json")
     with pytest.raises(ValueError, match="two/second.ipynb is not a notebook"):
         metadata.read(path)
