@@ -21,7 +21,8 @@ def root(start="."):
 def parts(folder):
     """The parts of the book, in its order: captions and their pages, as ``"signal_noise/decomposition"`` and files.
 
-    The front page stands in a part without a caption; a page that is not written yet is left out.
+    The page that opens a chapter, ``"signal_noise/index"``, begins a part of its own title. The front page stands in a
+    part without a caption; a page that is not written yet is left out.
     """
     contents = (folder / "_toc.yml").read_text(encoding="utf-8")
     found = [("", {})]
@@ -34,7 +35,10 @@ def parts(folder):
         page = folder / text.removesuffix(".ipynb").removesuffix(".md")
         file = next((file for file in map(page.with_suffix, (".ipynb", ".md")) if file.is_file()), None)
         if file and folder / "book" in file.parents:
-            found[-1][1][page.relative_to(folder / "book").as_posix()] = file
+            name = page.relative_to(folder / "book").as_posix()
+            if name.endswith("/index"):
+                found.append((file.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# "), {}))
+            found[-1][1][name] = file
     return found
 
 
