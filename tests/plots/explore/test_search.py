@@ -126,29 +126,47 @@ def test_no_time_where_the_equation_never_arrives(tab, k, lr, start):
     assert abs(path[-1]) < 0.5
 
 
-def test_normal_and_chi_squared_numbers(tab):
-    """Their laws over 60 000 draws, the tail of the ziggurat among them, and that streams are apart."""
-    count = 60_000
-    normal = np.array(tab.evaluate(f"""() => {{ const {{normal}} = flbookLive.search.source(3, "law");
-      return Array.from({{length: {count}}}, normal); }}"""))
-    moments = np.array([(normal**j).mean() for j in range(1, 7)])
+def test_normal_numbers(tab):
+    """Their moments over four million draws, and the law beyond the ziggurat's layers, where another branch draws."""
+    count, tail = 4_000_000, 2 * stats.norm.sf(3.442619855899)
+    moments, beyond = tab.evaluate(
+        """count => {
+        const {normal} = flbookLive.search.source(3, "law"), sums = [0, 0, 0, 0, 0, 0], beyond = [];
+        for (let i = 0; i < count; i++) {
+          const z = normal();
+          for (let j = 0, power = z; j < 6; j++, power *= z) sums[j] += power;
+          if (Math.abs(z) > 3.442619855899) beyond.push(z);
+        }
+        return [sums.map(s => s / count), beyond];
+    }""",
+        count,
+    )
     exact, variance = np.array([0, 1, 0, 3, 0, 15]), np.array([1, 2, 15, 96, 945, 10170])
     assert (np.abs(moments - exact) / np.sqrt(variance / count)).max() < 4.5
-    assert stats.kstest(normal, "norm").pvalue > 1e-4
-    beyond, tail = np.abs(normal) > 3.442619855899, 2 * stats.norm.sf(3.442619855899)
-    assert abs(beyond.sum() - count * tail) < 4.5 * np.sqrt(count * tail)
-    assert stats.kstest(np.abs(normal[beyond]), lambda x: 1 - 2 * stats.norm.sf(x) / tail).pvalue > 1e-4
-    for degrees in (8, 998, 99_998):
-        drawn = np.array(tab.evaluate(f"""() => {{ const {{chiSquare}} = flbookLive.search.source(4, "law");
-          return Array.from({{length: {count}}}, () => chiSquare({degrees})); }}"""))
-        assert stats.kstest(drawn, stats.chi2(degrees).cdf).pvalue > 1e-4
-        assert abs(drawn.mean() - degrees) < 4.5 * np.sqrt(2 * degrees / count)
-    numbers = np.array(tab.evaluate("""() => [0, 1].flatMap(r => { const s = flbookLive.search.stream(0, "law")(r);
-      const rows = [[], [], []];
-      for (let i = 0; i < 20000; i++) { rows[0].push(s.u()); rows[1].push(s.p()); rows[2].push(s.rest(98)); }
-      return rows; })"""))
-    apart = np.corrcoef(numbers)[np.triu_indices(6, 1)]
-    assert np.abs(apart).max() < 4.5 / np.sqrt(20_000)
+    assert abs(len(beyond) - count * tail) < 4.5 * np.sqrt(count * tail)
+    assert abs(np.sign(beyond).sum()) < 4.5 * np.sqrt(len(beyond))
+    assert stats.kstest(np.abs(beyond), lambda x: 1 - 2 * stats.norm.sf(x) / tail).pvalue > 1e-4
+    some = tab.evaluate("Array.from({length: 60000}, flbookLive.search.source(5, 'law').normal)")
+    assert stats.kstest(some, "norm").pvalue > 1e-4
+
+
+@pytest.mark.parametrize("degrees", [8, 98, 99_998])
+def test_chi_squared_numbers(tab, degrees):
+    call = """k => { const {chiSquare} = flbookLive.search.source(4, "law");
+      return Array.from({length: 60000}, () => chiSquare(k)); }"""
+    drawn = np.array(tab.evaluate(call, degrees))
+    assert stats.kstest(drawn, stats.chi2(degrees).cdf).pvalue > 1e-4
+    assert abs(drawn.mean() - degrees) < 4.5 * stats.sem(drawn)
+
+
+def test_the_numbers_of_a_step_and_of_runs_are_apart(tab):
+    """The first numbers of 4000 runs: u, p and the rest, and those of the run after."""
+    call = """Array.from({length: 4001}, (_, r) => {
+      const {u, p, rest} = flbookLive.search.stream(0, "law")(r); return [u(), p(), rest(98)]; })"""
+    numbers = np.array(tab.evaluate(call))
+    both = np.corrcoef(np.concatenate([numbers[1:], numbers[:-1]], 1).T)[np.triu_indices(6, 1)]
+    sizes = np.corrcoef(np.abs(numbers.T - numbers.mean(0)[:, None]))[np.triu_indices(3, 1)]
+    assert max(np.abs(both).max(), np.abs(sizes).max()) < 4.5 / np.sqrt(4000)
 
 
 @pytest.mark.parametrize("k, d", [(1, 50), (2, 50), (3, 20)])
@@ -159,9 +177,11 @@ def test_the_runs_have_the_librarys_law(tab, k, d):
     at = [round(t * d ** power(like, k)) for t in like.time]
     paths, escapes = tab.evaluate(DRAWN, [k, neuron(like, k, d).lr, d**-0.5, d, at, 600])
     reached = np.array(escapes, float)
-    pairs = [(np.nan_to_num(1 / reached), np.nan_to_num(1 / theirs.escape.values)), *zip(
-        np.square(paths).T, np.square(theirs.overlap.values).T, strict=True
-    ), (reached[~np.isnan(reached)], theirs.escape.values[~np.isnan(theirs.escape.values)])]
+    pairs = [
+        (np.nan_to_num(1 / reached), np.nan_to_num(1 / theirs.escape.values)),
+        *zip(np.square(paths).T, np.square(theirs.overlap.values).T, strict=True),
+        (reached[~np.isnan(reached)], theirs.escape.values[~np.isnan(theirs.escape.values)]),
+    ]
     assert np.isnan(reached).mean() < 0.1
     for ours, other in pairs:
         assert abs(ours.mean() - other.mean()) < 4.5 * np.hypot(stats.sem(ours), stats.sem(other))

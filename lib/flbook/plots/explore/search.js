@@ -171,7 +171,7 @@ function mount(box, given = {}) {
     ],
     panels: [
       {caption: "Overlap |m| of twelve runs (thin) after n samples. Dashed: the equation, without random steps. Dotted upright: the theorem’s order of n."},
-      {caption: 'Rates of change of |m|, in t = ηn/d: <b style="color:var(--signal)">drift</b>; <b style="color:var(--noise)">noise takes away (dashes)</b>; <b style="color:var(--noise)">random steps add (dots)</b>. Ring: the start.'},
+      {caption: 'Mean change of m² in t = ηn/d, over 2m: <b style="color:var(--signal)">drift</b>; <b style="color:var(--noise)">noise takes away (dashes)</b>; <b style="color:var(--noise)">random steps add (dots)</b>. Ring: the start.'},
       {caption: "Samples until half of twelve runs have |m| ≥ ½: h₁ ●, h₂ ■, h₃ ▲ (at small d by chance, too). Dashed: the equation. Ring: the present runs."},
     ],
     compute,
@@ -189,7 +189,7 @@ function mount(box, given = {}) {
   }
 
   function forces(v, {neuron, d, m_0, spreads}) {
-    const low = 1e-6, high = 10, a = axes({x: [1e-3, 1], y: [low, 100], logx: true, logy: true, xlabel: "overlap m", ylabel: "dm/dt"}), size = Math.abs(m_0);
+    const low = 1e-6, high = 10, a = axes({x: [1e-3, 1], y: [low, 100], logx: true, logy: true, xlabel: "overlap m", ylabel: "rate"}), size = Math.abs(m_0);
     const curve = (f, how) => a.line(spreads.map(([m, K]) => [m, f(m, K)]).filter(([, s]) => s > low && s < high), how), A = Math.abs(neuron.drift(m_0));
     v.svg(1, a.frame() + curve(m => neuron.lr / 2 * m * neuron.power(m), {colour: "noise", dash: "7 4"}) + curve((m, K) => neuron.lr * K / (2 * d * m), {colour: "noise", dash: "2 3"}) +
       curve(m => neuron.drift(m), {colour: "signal", width: 3}) + (size ? a.line([[size, low], [size, A]], {colour: "soft", width: 1.5, dash: "2 3"}) + mark(a, 0, size, A, {ring: true}) : ""), size
