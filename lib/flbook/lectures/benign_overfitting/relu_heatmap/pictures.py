@@ -38,8 +38,8 @@ def apart_and_together(error: xr.DataArray, r: xr.DataArray, theory: Mapping) ->
 def rates(errors: Mapping[str, xr.DataArray], laws: Mapping[str, tuple], rival: str, start: int) -> Figure:
     """Errors on a logarithmic axis over r, where an exponential law is a straight line.
 
-    errors: over (r, seed), the network's first. laws: name -> (r, closed form). rival: the name of the law exp(c - k √r)
-    that is drawn through the first errors, from place `start` to the last.
+    errors: over (r, seed), the network's first. laws: name -> (r, closed form). rival: names a law exp(c - k √r), which
+    is drawn through the first errors, from place `start` to the last.
     """
     network = next(iter(errors.values()))[{"r": slice(start, None)}]
     middle, root = np.log(network.median("seed").to_numpy()), np.sqrt(network.r.to_numpy())

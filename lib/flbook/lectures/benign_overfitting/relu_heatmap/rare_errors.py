@@ -47,7 +47,8 @@ def rare_error(problem: GramTraining, params: Params, points: int = 1024) -> Flo
 def averaging_error(problem: GramTraining, sigma_xi: float = 1.0) -> Float[Tensor, "*E"]:
     r"""Exact test error of the averaging classifier on a problem's own training samples, in float64.
 
-    It is :math:`\Phi(-\langle w, \mu\rangle/(\sigma_\xi\|w\|))` with :math:`w = \frac1n\sum_i\tilde y_i(y_i\mu + \xi_i)`.
+    With :math:`w = \frac1n\sum_i\tilde y_i(y_i\mu + \xi_i)` it is
+    :math:`\Phi(-\langle w, \mu\rangle/(\sigma_\xi\|w\|))`.
     """
     g, observed = problem.gram.to(torch.float64), problem.observed.double()
     c, on_mu = observed / observed.shape[-1], (problem.y * observed).mean(-1)
