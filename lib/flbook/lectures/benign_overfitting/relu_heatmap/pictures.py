@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 
-import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
 
@@ -35,14 +34,15 @@ def apart_and_together(error: xr.DataArray, r: xr.DataArray, theory: Mapping) ->
     return fig
 
 
-def rates(errors: Mapping[str, xr.DataArray], laws: Mapping[str, tuple], rival: str, start: int) -> Figure:
-    """Errors on a logarithmic axis over r, where an exponential law is a straight line.
+def rivals_and_rate(errors: xr.Dataset, theory: Mapping, quantiles: Mapping, laws: Mapping) -> Figure:
+    """Test errors of all models over r, and normal quantiles of the test error far beyond the border.
 
-    errors: over (r, seed), the network's first. laws: name -> (r, closed form). rival: names a law exp(c - k √r), which
-    is drawn through the first errors, from place `start` to the last.
+    errors: a variable for each model, over (r, seed). theory: a closed form in r, by name. quantiles: by model, over
+    (r, seed). laws: name -> (r, quantile).
     """
-    network = next(iter(errors.values()))[{"r": slice(start, None)}]
-    middle, root = np.log(network.median("seed").to_numpy()), np.sqrt(network.r.to_numpy())
-    fine = np.linspace(0, root[-1], 200)
-    bent = middle[0] + (middle[-1] - middle[0]) * (fine - root[0]) / (root[-1] - root[0])
-    return plots.series(errors, "r", lines=laws | {rival: (fine**2, np.exp(bent))}, log="y", ylim=(1e-12, 1))
+    fig, (left, right) = plots.panels(2)
+    names = {name: name for name in errors}
+    plots.learning_curves(
+        errors, names, "r", ylabel="test error [fraction]", theory=theory, title="Network and rivals", ax=left
+    )
+    return plots.series(quantiles, "r", lines=laws, log="x", ylim=(0.4, 1.8), title="Rate far beyond", ax=right)
