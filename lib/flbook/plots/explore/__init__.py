@@ -19,6 +19,7 @@ from flbook.plots.picture import png, under
 FIGURES = {
     "benign": dict(n=20, d=2000, mu=3.0, p=0.1, m=10, seed=0, model="network", steps=600),
     "one_step": dict(eta=25.0, psi_1=8.0, d=80, psi_2=2.0, link="erf", seed=4),
+    "prompt": dict(n=10, trained=10, noise=0.5, inputs="line", seed=10),
 }
 
 # The same figure on every run has the same id. Without scripts the picture stays where it is.
@@ -41,8 +42,9 @@ def live(name, still, *, alt, caption="", label="", **given):
     Parameters
     ----------
     name
-        ``"benign"``: a two-layer network on labels of which some are wrong, trained in coefficients at any dimension.
-        ``"one_step"``: one gradient step on the first layer, its singular values, what ridge regression predicts on it.
+        ``"benign"``: a two-layer network on labels of which some are wrong, trained in coefficients at any dimension;
+        ``"one_step"``: one gradient step on the first layer, its singular values, what ridge regression predicts on it;
+        ``"prompt"``: linear attention and other predictors on a regression prompt whose examples can be moved.
     still
         A Matplotlib figure that shows the same.
     alt
