@@ -72,6 +72,12 @@ def test_what_is_visible_is_for_reading(lecture):
     assert longest <= LONGER.get(lecture.name, 15), "lines of a visible cell"
 
 
+def test_code_fits_the_page(lecture):
+    """Ninety-six characters; the set-up cell, which is folded and the same everywhere, has a longer one."""
+    code = [cell["source"] for cell in lecture.code if kinds.kind(kinds.untitled(cell["source"])) != "set-up"]
+    assert [line for source in code for line in source.splitlines() if len(line) > 96] == []
+
+
 def test_what_is_visible_is_model_training_or_measurement(lectures):
     assert kinds.share([page.cells for page in lectures]) >= 0.65
 

@@ -265,6 +265,10 @@ def test_keys_move_examples(opened, inputs):
     after = tab.locator(EXAMPLE).evaluate(said)
     np.testing.assert_allclose(np.subtract(after, before)[:2], [0.2, -0.5], atol=0.02)  # the words have three digits
     assert tab.evaluate("document.activeElement.getAttribute('aria-label')") == "example 3"
+    moved = "document.querySelector('.fll-say').textContent.includes('moved by hand')"
+    tab.wait_for_function(moved)
+    tab.select_option("[name=inputs]", next(other for other in INPUTS if other != inputs))
+    tab.wait_for_function("!" + moved)  # it lay in another space
 
 
 def test_the_sentence_is_read_out_when_the_change_has_ended(opened):

@@ -258,7 +258,7 @@ function train({size, link, target, net, step, at, sweep, fresh, test}, eta) {
 }
 
 function mount(box, given = {}) {
-  const start = {eta: 25, psi_1: 8, d: 80, psi_2: 2, link: "erf", seed: 4, ...given};
+  const start = {eta: 25, psi_1: 8, d: 80, psi_2: 2, link: "erf", seed: 0, ...given};
   let seed = start.seed, ready, key;
   const predicted = (eta, {size, target}) => spike(eta, size.psi_1, size.psi_2, SIGMA, target, NOISE);
   const grid = ([lo, hi], count, log) => Array.from({length: count + 1}, (_, i) => log ? lo * (hi / lo) ** (i / count) : lo + (hi - lo) * i / count);

@@ -127,7 +127,7 @@ const spoken = value => ["layer", "step", "average", "squares", "bayes"].map(nam
 const pick = (v, steps) => steps.find(s => s >= v) || steps[steps.length - 1], clamp = (v, lo, hi) => Math.min(Math.max(v, lo), hi), two = v => v < 1e-12 ? "0" : short(+v.toPrecision(2)).replace(Infinity, "∞");
 
 function mount(box, given = {}) {
-  const start = {n: 10, trained: 10, noise: 0.5, inputs: "line", seed: 10, ...given};
+  const start = {n: 10, trained: 10, noise: 0.5, inputs: "line", seed: 0, ...given};
   let seed = start.seed, known = {}, drawn, many, moved = new Map(), task = null, kept = "", holding = null, last = [], quiet = 0;
   const draw = () => { drawn = drawPrompt(MOST, seed); many = drawSums(PROMPTS, DOTS, seed, "prompts"); moved.clear(); task = null; };
   draw();
@@ -285,7 +285,7 @@ function mount(box, given = {}) {
   function curves(v, r) {
     const {risks, dots, noise, d, n, trained, now} = r, shown = risks.flatMap(q => [q.layer, q.step, q.average]);
     const bottom = noise ? 10 ** Math.max(Math.floor(Math.log10(0.999 * noise ** 2 * d / 100)), -4) : 1e-3, top = 10 ** Math.ceil(Math.log10(1.2 * Math.max(...shown)));
-    const a = axes({x: [1, 100], y: [bottom, top], logx: true, logy: true, xlabel: "examples n", xticks: [[1, "1"], [10, "10"], [100, "100"]]});
+    const a = axes({x: [0.8, 115], y: [bottom, top], logx: true, logy: true, xlabel: "examples n", xticks: [[1, "1"], [10, "10"], [100, "100"]]});
     const inside = list => list.filter(([, e]) => e >= bottom && e <= top), points = (list, name) => inside(list.map(q => [q.n, q[name]]));
     const lines = Object.keys(LOOKS).map(name => a.line(points(risks, name), {width: 1.5, dash: "5 3"})).join("");
     const marks = Object.keys(LOOKS).map(name => points(dots.filter(q => Number.isFinite(leastSquaresRisk(q.n, r.lam, noise)) || name !== "squares"), name)
