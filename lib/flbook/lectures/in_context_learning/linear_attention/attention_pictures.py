@@ -14,7 +14,7 @@ from flbook.theory import attention_risk as theory
 NAMES = ("linear attention", "averaging", "least squares", "Bayes")
 
 
-def one_prompt(n: int = 10, noise: float = 0.5, seed: int = 1, longest: int = 100) -> Figure:
+def one_prompt(n: int = 10, noise: float = 0.5, seed: int = 0, longest: int = 100) -> Figure:
     """One prompt's own loss in one dimension with each predictor's weight, and the risks over the prompt's length.
 
     The layer is the best one for n examples, also where the prompt is longer or shorter. It is the live figure of the
@@ -88,4 +88,31 @@ def layers(stored: xr.Dataset) -> Figure:
         ax.set_xticks(part.layers)
     axes[1].set_xlabel("layers L")
     fig.legend(*axes[1].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    return fig
+
+
+def trained(history: xr.Dataset, least: float, plain: float, longer: xr.Dataset, covariance: np.ndarray) -> Figure:
+    """The risk of one layer in training, and that of layers which are best for one length on prompts of others.
+
+    history: of `attention`, over (step, seed). least, plain: risks of the best layer and of the best plain step.
+    longer: as `lengths` of this lecture returns it.
+    """
+    fig, (left, right) = plots.panels(2)
+    names, best, step = (
+        {"attention": "trained"},
+        {"best layer": lambda at: np.full(len(at), least)},
+        {"plain step": plain},
+    )
+    plots.learning_curves(
+        history, names, log="xy", theory=best, levels=step, title="In training", ylabel="risk", ax=left
+    )
+
+    def at_best(lengths):
+        gammas = [theory.attention_optimum(n, covariance) for n in lengths]
+        return [theory.attention_risk(gamma, n, covariance) for gamma, n in zip(gammas, lengths, strict=True)]
+
+    curves = {f"N = {k}": longer.risk.sel(trained_at=k, drop=True) for k in longer.trained_at.values}
+    labels, best = {name: name for name in curves}, {"best at n": at_best}
+    title = "Each length has its own floor"
+    plots.learning_curves(xr.Dataset(curves), labels, "n", log="xy", theory=best, title=title, ylabel="risk", ax=right)
     return fig
