@@ -26,7 +26,7 @@ help:  ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 18
 
 book: $(BOOK)  ## render the pages into _build/html (a minute; executes nothing)
-	@.venv-book/bin/python -m flbook.book.ledger book/ledger.md
+	@for page in ledger theorems dependencies; do .venv-book/bin/python -m flbook.book.$$page book/$$page.md; done
 	@echo 'Rendering the pages (less than a minute) ...'
 	@rm -rf _build && mkdir _build  # a second run would not repeat the warnings of the first
 	@.venv-book/bin/jupyter-book build . -W --keep-going --quiet > _build/log || { cat _build/log; exit 1; }
@@ -75,12 +75,12 @@ floor: $(FLOOR)  ## import everything and run a lecture on the oldest packages a
 lint: $(DEV)  ## check style, and that nothing lies about unused
 	@.venv/bin/ruff check .
 	@pages=$$(mktemp -d); trap 'rm -rf "$$pages"' EXIT; \
-	.venv/bin/jupyter nbconvert --log-level ERROR --to script --output-dir "$$pages" book/*/*.ipynb; \
+	.venv/bin/jupyter nbconvert --log-level ERROR --to script --output-dir "$$pages" book/*.ipynb book/*/*.ipynb; \
 	sed -i 's/^\( *\)%pip.*/\1pass/; s/^get_ipython.*//' "$$pages"/*.py; \
 	! .venv/bin/vulture lib bench book/conftest.py book/_ext "$$pages" | grep -v "^$$pages"  # a page may define to show
 
 clean:  ## delete what was built, but not the environments
-	@rm -rf _build build book/ledger.md .ruff_cache .pytest_cache
+	@rm -rf _build build book/ledger.md book/theorems.md book/dependencies.md .ruff_cache .pytest_cache
 	@find . \( -name __pycache__ -o -name .ipynb_checkpoints \) -not -path './.venv*' -prune -exec rm -rf {} +
 
 address:  ## change the repository's address everywhere: make address URL=https://...

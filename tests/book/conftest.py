@@ -72,7 +72,8 @@ def listed(entry: dict) -> list[str]:
 
 
 PAGES = [Page(name) for name in listed(yaml.safe_load((ROOT / "_toc.yml").read_text()))]
-LECTURES = [page for page in PAGES if page.source.suffix == ".ipynb"]
+NOTEBOOKS = [page for page in PAGES if page.source.suffix == ".ipynb"]
+LECTURES = [page for page in NOTEBOOKS if page.source.parent != ROOT / "book"]  # in a chapter's folder
 
 
 # Lectures whose predictions the page turns into choices, and lectures with a closed section of checks.
@@ -81,7 +82,8 @@ CHECKED = [page for page in LECTURES if re.search(r"^## Checks", page.text, re.M
 
 
 def pytest_generate_tests(metafunc):
-    for fixture, pages in (("lecture", LECTURES), ("page", PAGES), ("asking", ASKING), ("checked", CHECKED)):
+    kinds = {"lecture": LECTURES, "notebook": NOTEBOOKS, "page": PAGES, "asking": ASKING, "checked": CHECKED}
+    for fixture, pages in kinds.items():
         if fixture in metafunc.fixturenames:
             metafunc.parametrize(fixture, pages, ids=[page.name.removeprefix("book/") for page in pages])
 
@@ -89,6 +91,11 @@ def pytest_generate_tests(metafunc):
 @pytest.fixture(scope="session")
 def lectures() -> list[Page]:
     return LECTURES
+
+
+@pytest.fixture(scope="session")
+def notebooks() -> list[Page]:
+    return NOTEBOOKS
 
 
 @pytest.fixture(scope="session")
@@ -117,7 +124,7 @@ def built() -> Path:
     stamp = HTML / ".built"
     if not stamp.exists():
         missing("the book is not built here: run `make book`")
-    sources = [page.source for page in PAGES if page.source.name != "ledger.md"]
+    sources = [page.source for page in PAGES if page.source.name not in ("ledger.md", "theorems.md")]  # made by it
     newer = [path.name for path in sources if path.stat().st_mtime > stamp.stat().st_mtime]
     if newer:
         missing(f"the built book is older than {newer[0]}: run `make book`")

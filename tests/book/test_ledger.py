@@ -171,3 +171,22 @@ def test_lectures_by_name(checkout):
     with pytest.raises(ValueError, match="there is no lecture 'frist'; near it: one/first"):
         lectures.chosen(checkout, ["frist"])
     assert lectures.root(checkout / "book" / "one") == checkout
+
+
+def test_a_notebook_beside_the_chapters_is_a_page_and_no_lecture(checkout):
+    (checkout / "_toc.yml").write_text(
+        "root: book/index\nparts:\n  - caption: One  # the first\n    chapters:\n      - file: book/one/first\n"
+        '  - caption: "Beside"\n    chapters:\n      - file: book/map\n      - file: book/words.md\n'
+    )
+    for name in ("index.md", "words.md"):
+        (checkout / "book" / name).write_text("# Words\n")
+    (checkout / "book/map.ipynb").write_text(json.dumps(notebook()))
+    assert list(lectures.listed(checkout)) == ["one/first"]
+    assert list(lectures.notebooks(checkout)) == list(lectures.chosen(checkout, [])) == ["one/first", "map"]
+    assert lectures.chosen(checkout, ["map"]) == {"map": checkout / "book/map.ipynb"}
+    assert [(caption, list(below)) for caption, below in lectures.parts(checkout)] == [
+        ("", ["index"]),
+        ("One", ["one/first"]),
+        ("Beside", ["map", "words"]),
+    ]
+    assert {record["notebook"] for record in ledger.collect(checkout)} == {"book/one/first.ipynb"}

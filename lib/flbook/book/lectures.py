@@ -1,6 +1,7 @@
-"""Which notebooks are lectures: those that `_toc.yml` names, in its order.
+"""The pages that `_toc.yml` names, in its order, and which of them are lectures: the notebooks in a chapter's folder.
 
-The table of contents is read by its ``file:`` lines, so that no YAML parser is needed where the ledger is made.
+A notebook beside the chapters' folders is a page that computes something. It has no claims and no exercises. The table
+of contents is read by its ``file:`` and ``caption:`` lines, so that no YAML parser is needed where the ledger is made.
 """
 
 import re
@@ -17,18 +18,43 @@ def root(start="."):
     raise ValueError(f"no _toc.yml in {start.name or start} or above it; call this inside a checkout of the book.")
 
 
+def parts(folder):
+    """The parts of the book, in its order: captions and their pages, as ``"signal_noise/decomposition"`` and files.
+
+    The page that opens a chapter, ``"signal_noise/index"``, begins a part of its own title. The front page stands in a
+    part without a caption; a page that is not written yet is left out.
+    """
+    contents = (folder / "_toc.yml").read_text(encoding="utf-8")
+    found = [("", {})]
+    for key, text in re.findall(
+        r"^\s*(?:-\s+)?(file|root|caption):\s*['\"]?([^'\"#\n]+?)['\"]?\s*(?:#.*)?$", contents, flags=re.MULTILINE
+    ):
+        if key == "caption":
+            found.append((text, {}))
+            continue
+        page = folder / text.removesuffix(".ipynb").removesuffix(".md")
+        file = next((file for file in map(page.with_suffix, (".ipynb", ".md")) if file.is_file()), None)
+        if file and folder / "book" in file.parents:
+            name = page.relative_to(folder / "book").as_posix()
+            if name.endswith("/index"):
+                found.append((file.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# "), {}))
+            found[-1][1][name] = file
+    return found
+
+
+def pages(folder):
+    """Names of all pages and their files, in the order of the book."""
+    return {name: file for _, below in parts(folder) for name, file in below.items()}
+
+
+def notebooks(folder):
+    """Names of the pages that can be executed, and their notebooks: the lectures, and what stands beside them."""
+    return {name: file for name, file in pages(folder).items() if file.suffix == ".ipynb"}
+
+
 def listed(folder):
     """Names of the lectures, as ``"signal_noise/decomposition"``, and their notebooks, in the order of the book."""
-    contents = (folder / "_toc.yml").read_text(encoding="utf-8")
-    pages = re.findall(
-        r"^\s*(?:-\s+)?(?:file|root):\s*['\"]?([^'\"#\n]+?)['\"]?\s*(?:#.*)?$", contents, flags=re.MULTILINE
-    )
-    notebooks = [folder / f"{page.removesuffix('.ipynb')}.ipynb" for page in pages]
-    return {
-        notebook.relative_to(folder / "book").with_suffix("").as_posix(): notebook
-        for notebook in notebooks
-        if notebook.is_file() and folder / "book" in notebook.parents
-    }
+    return {name: file for name, file in notebooks(folder).items() if "/" in name}
 
 
 def bibliography(book):
@@ -57,16 +83,16 @@ def _called(entry):
 
 
 def chosen(folder, names):
-    """The lectures of these names, all of them if there are none; a name may leave out its chapter."""
-    lectures = listed(folder)
+    """The notebooks of these names, all of them if there are none; a name may leave out its chapter."""
+    known = notebooks(folder)
     picked = {}
     for name in names:
         plain = name.removeprefix("book/").removesuffix(".ipynb")
-        found = [lecture for lecture in lectures if plain in (lecture, lecture.rpartition("/")[2])]
+        found = [page for page in known if plain in (page, page.rpartition("/")[2])]
         if not found:
-            shorts = {lecture.rpartition("/")[2]: lecture for lecture in lectures}
+            shorts = {page.rpartition("/")[2]: page for page in known}
             near = get_close_matches(plain.rpartition("/")[2], shorts, cutoff=0.4) or sorted(shorts)
-            known = ", ".join(shorts[short] for short in near) or "none yet"
-            raise ValueError(f"there is no lecture {name!r}; near it: {known}.")
-        picked |= {lecture: lectures[lecture] for lecture in found}
-    return picked or lectures
+            said = ", ".join(shorts[short] for short in near) or "none yet"
+            raise ValueError(f"there is no lecture {name!r}; near it: {said}.")
+        picked |= {page: known[page] for page in found}
+    return picked or known

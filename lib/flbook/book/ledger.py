@@ -14,7 +14,7 @@ from html import escape
 from itertools import groupby
 from pathlib import Path
 
-from flbook.book import lectures, row
+from flbook.book import fallen, lectures, row
 from flbook.book.statements import KEY
 
 _FIELDS = (
@@ -29,6 +29,27 @@ the claim, agrees with what the page prints, and leaves room for other seeds. *H
 sharp it is: how far theory (else our number) lies from the nearest rival, in half-widths of the claim. At 1 the rival
 lies at the claim's edge, and nothing is decided with room to spare. The weakest claims come first. *Stored* marks a
 number of a stored run. The tests compute every other number again.
+"""
+# Hidden where scripts do not run; `ledger.js` shows it, and stands on this page alone.
+_FILTER = f"""\
+```{{raw}} html
+<form id="ledger-filter" role="search" aria-label="Claims" data-weak="{SHARP[1]:g}" hidden>
+<p><label for="ledger-text">Filter the claims by words</label><br>
+<input id="ledger-text" type="search" autocomplete="off" style="width:100%;max-width:30rem;padding:.35rem .5rem;\
+border:1px solid var(--pst-color-text-muted);border-radius:4px;background:var(--pst-color-background);\
+color:var(--pst-color-text-base)"></p>
+<p><label><input id="ledger-headlines" type="checkbox"> headlines only</label><br>
+<label><input id="ledger-weak" type="checkbox"> weak ones only, of a sharpness below {SHARP[1]:g}</label></p>
+<p id="ledger-status" role="status"></p>
+</form>
+<script defer src="../_static/ledger.js"></script>
+```
+"""
+_FELL = """\
+## What fell, and was mended
+
+These claims fell under a fresh seed or a stronger rival, or were sentences that went beyond what was measured. Each row
+gives the sense of the old sentence, what was found, why the page could say it, and what the page says now.
 """
 
 
@@ -81,21 +102,38 @@ def as_text(found):
     return "\n".join([*lines[1:], "", count(found), _sharp(found)])
 
 
-def as_page(found, keys=()):
+def as_page(found, keys=(), fell=()):
     """The Ledger page in MyST Markdown: a folded table a lecture, whose cells break so that it fits a phone.
 
-    `keys` are the keys of the bibliography; where a source names one, the page cites it.
+    `keys` are the keys of the bibliography; where a source names one, the page cites it. `fell` is what fell
+    (`flbook.book.fallen`), which ends the page.
     """
-    lines = ["# Ledger", "", f"**{count(found)}.** {_sharp(found)}", "", _INTRODUCTION]
+    lines = ["# Ledger", "", f"**{count(found)}.** {_sharp(found)}", "", _INTRODUCTION, _FILTER]
     for notebook, rows in _by_lecture(found):
         link = notebook.removeprefix("book/")
         lines += ["", f"## [{rows[0]['title'] or link}]({link})", "", f":::{{admonition}} {_folded(rows)}"]
-        lines += [":class: dropdown note", "", "| Claim | Our number | Verdict |", "|---|---|---|"]
+        lines += [":class: dropdown note ledger-claims", "", "| Claim | Our number | Verdict |", "|---|---|---|"]
         lines += [
             f"| {_claim(record, keys)} | {_number(record)} | {_verdict(record)} |" for record in _weak_first(rows)
         ]
         lines += [":::"]
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines + _fell(fell)) + "\n"
+
+
+def _fell(entries):
+    """The section of what fell, as lines; none if nothing did."""
+    if not entries:
+        return []
+    lines = ["", _FELL, ":::{div} stacked", "", "| The page said | What was found | Why, and what it says now |"]
+    lines += ["|:--|:--|:--|"]
+    for entry in entries:
+        where = f"{{doc}}`{entry.lecture}`" + (f", claim `{entry.claim}`" if entry.claim else "")
+        found = _plain(entry.fell) + (f" ({_plain(entry.seed)})" if entry.seed else "")
+        lines.append(
+            f"| {_plain(entry.said)}<br>{where} | {found} | *Why:* {_plain(entry.wrong)}.<br>"
+            f"*Now:* {_plain(entry.mended)}. |"
+        )
+    return [*lines, "", ":::"]
 
 
 def shares(found):
@@ -176,7 +214,7 @@ def main(argv):
         return 2
     page = Path(argv[0])
     try:
-        text = as_page(collect(), lectures.bibliography(page.parent))
+        text = as_page(collect(), lectures.bibliography(page.parent), fallen.read(lectures.root()))
     except ValueError as error:
         print(f"flbook: {error}", file=sys.stderr)
         return 1

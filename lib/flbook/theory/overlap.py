@@ -87,11 +87,3 @@ def matrix_overlap(alpha: float, gate: Callable, link: Callable, jumps: hermite.
     spot = brentq(lambda x: phi(x) - psi(x), edge, high)
     rise, fall = psi_slope(spot), -(weight @ (t**2 * z**2 / (spot - t) ** 2))
     return float(rise / (rise - fall))
-
-
-def linear_committee_risk(M: int) -> float:
-    r"""Half the mean squared error of the best linear model on M orthonormal units :math:`\mathrm{erf}(\nu/\sqrt 2)`.
-
-    .. math:: \frac M2\Big(E\,g^2 - (E\,g')^2\Big) = \frac M2\Big(\frac13 - \frac1\pi\Big)
-    """
-    return M / 2 * (1 / 3 - 1 / np.pi)

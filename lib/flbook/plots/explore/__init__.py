@@ -18,6 +18,8 @@ from flbook.plots.picture import png, under
 # What a page may set of each figure, with what it starts from otherwise.
 FIGURES = {
     "benign": dict(n=20, d=2000, mu=3.0, p=0.1, m=10, seed=0, model="network", steps=600),
+    "search": dict(link=2, d=1000, lr=0.5, start=1.0, seed=0),
+    "one_step": dict(eta=25.0, psi_1=8.0, d=80, psi_2=2.0, link="erf", seed=0),
     "one_step": dict(eta=25.0, psi_1=8.0, d=80, psi_2=2.0, link="erf", seed=0),
     "clusters": dict(n=40, d=2000, angle=90, mu=8.0, stretch=1.0, p=0.1, patches=2, model="network", seed=0, draws=6),
     "search": dict(link=2, d=1000, lr=0.5, start=1.0, seed=0),
@@ -45,6 +47,9 @@ def live(name, still, *, alt, caption="", label="", **given):
     ----------
     name
         ``"benign"``: a two-layer network on labels of which some are wrong, trained in coefficients at any dimension.
+        ``"search"``: twelve runs of online SGD look for the direction of a single-index model, by the overlap's exact
+        chain; `start` is the overlap at the start in units of :math:`d^{-1/2}`.
+        ``"one_step"``: one gradient step on the first layer, its singular values, what ridge regression predicts on it.
         ``"one_step"``: one gradient step on the first layer, its singular values, what ridge regression predicts on it.
         ``"clusters"``: exclusive or beside noise, a trained network against three rivals that learn no feature.
         ``"search"``: twelve runs of online SGD look for the direction of a single-index model, by the overlap's exact

@@ -42,6 +42,11 @@ class Setting(Grid):
         return cls(link=(1, 2), d=(10, 20), seed=(0, 1, 2, 3), time=(0.0, 1.0, 10.0))
 
     @classmethod
+    def opening(cls) -> "Setting":
+        """Twelve runs, to be looked at."""
+        return cls(d=(1000,), seed=tuple(range(12)), time=tuple(round(0.1 * k, 1) for k in range(91)))
+
+    @classmethod
     def gap(cls) -> "Setting":
         """From a macroscopic overlap, where the equation should hold."""
         return cls(d=(100, 200, 400, 800, 1600), start=0.3, lr=0.2, seed=tuple(range(48)),
@@ -58,7 +63,7 @@ class Setting(Grid):
 
     @classmethod
     def reuse(cls, rule: str) -> "Setting":
-        """The third polynomial at twelve samples a dimension, each used once or twice."""
+        """The third polynomial at twelve samples per dimension, each used once or twice."""
         return cls(link=(3,), d=(100, 400, 1600), lr=0.3, rule=rule, seed=tuple(range(24)),
                    time=tuple(round(0.5 * k, 1) for k in range(25)))
 
@@ -72,7 +77,7 @@ class Setting(Grid):
 def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """m over time and the samples until \\|m\\| first reached one half; dimensions (link, d, seed, time).
 
-    The chain is a few numbers a run, so it stays on the CPU.
+    The chain is a few numbers per run, so it stays on the CPU.
     """
     overlaps, escapes = [], []
     order = np.argsort(setting.time)

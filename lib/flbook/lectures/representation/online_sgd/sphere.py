@@ -23,7 +23,7 @@ from numpy import ndarray
 
 from flbook import hermite
 from flbook.domains import Checked, Positive
-from flbook.lectures.representation.online_sgd.order_parameters import Number, integrate
+from flbook.dynamics.equations import Number, integrate
 from flbook.rng import numpy_generator
 
 _BLOCK = 2048  # steps whose random numbers are held at once

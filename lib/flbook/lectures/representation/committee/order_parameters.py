@@ -15,7 +15,6 @@ A field numbered p is a student's for p < K, a teacher's from there on; C is the
 Sources: Saad and Solla (1995), equations (6) to (9); Goldt et al. (2019).
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,9 +23,7 @@ from numpy import ndarray
 from scipy.special import erf
 
 from flbook.domains import Checked, Count, NonNegative, Positive
-
-Number = ndarray | float
-State = dict[str, Number]
+from flbook.dynamics.equations import Number, State
 
 
 def covariance(Q: Float[ndarray, "*E K K"], R: Float[ndarray, "*E K M"], T: Float[ndarray, "M M"]) -> ndarray:
@@ -70,7 +67,7 @@ def four_point(C: Float[ndarray, "*E F F"], K: int) -> Float[ndarray, "*E K K F 
     c_ik, c_il = a[..., :, None, :, None], a[..., :, None, None, :]
     c_jk, c_jl = a[..., None, :, :, None], a[..., None, :, None, :]
     L4 = s_i * s_j - c_ij**2
-    L0 = (L4 * C[..., None, None, :, :] - c_jk * c_jl * s_i - c_ik * c_il * s_j + c_ij * (c_ik * c_jl + c_il * c_jk))
+    L0 = L4 * C[..., None, None, :, :] - c_jk * c_jl * s_i - c_ik * c_il * s_j + c_ij * (c_ik * c_jl + c_il * c_jk)
     L1 = L4 * s[..., None, None, :, None] - c_jk**2 * s_i - c_ik**2 * s_j + 2 * c_ij * c_ik * c_jk
     L2 = L4 * s[..., None, None, None, :] - c_jl**2 * s_i - c_il**2 * s_j + 2 * c_ij * c_il * c_jl
     return 4 / np.pi**2 / np.sqrt(L4) * np.arcsin(L0 / np.sqrt(L1 * L2))
@@ -133,25 +130,3 @@ def symmetric(own: float, between: float, overlap: float, asymmetry: float = 0.0
     """
     return {"Q": np.full((2, 2), between) + (own - between) * np.eye(2),
             "R": np.full((2, 2), overlap) + asymmetry * np.eye(2)}  # fmt: skip
-
-
-def integrate(rate: Callable[[State], State], state: State, times: Float[ndarray, " t"], dt: float) -> State:
-    """The solution at the given times (the first is the start), stacked along a new last axis; Runge-Kutta of order 4.
-
-    Steps are `dt` or a little shorter, so that every time is met.
-    """
-    def euler(now: State, rate: State, h: float) -> State:
-        return {name: now[name] + h * rate[name] for name in now}
-
-    path = [state]
-    for gap in np.diff(times):
-        count = max(1, int(np.ceil(gap / dt - 1e-9)))
-        h = gap / count
-        for _ in range(count):
-            k1 = rate(state)
-            k2 = rate(euler(state, k1, h / 2))
-            k3 = rate(euler(state, k2, h / 2))
-            k4 = rate(euler(state, k3, h))
-            state = {name: state[name] + h / 6 * (k1[name] + 2 * k2[name] + 2 * k3[name] + k4[name]) for name in state}
-        path.append(state)
-    return {name: np.stack([one[name] for one in path], -1) for name in state}
