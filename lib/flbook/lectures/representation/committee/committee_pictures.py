@@ -10,6 +10,8 @@ from matplotlib.figure import Figure
 from flbook import plots
 from flbook.lectures.representation.committee import plateau
 
+LOW = (5.2, 2.9)  # inches
+
 
 def opening(found: xr.Dataset) -> Figure:
     """The risk of all runs, and beside it the cosines of students and teachers in the first. found: one dimension d."""
@@ -36,6 +38,7 @@ def opening(found: xr.Dataset) -> Figure:
 def heights(steps: Sequence[float], risks: Sequence[float], waiting: xr.DataArray) -> Figure:
     """Height of the plateau over the step size by the equations, its closed form, and SGD at step size 1/2."""
     fig, (ax,) = plots.panels(1)
+    fig.set_size_inches(LOW)
     ax.plot(steps, risks, "--", color=plots.THEORY, label="equations")
     ax.plot(0, plateau.height(2), "*", color=plots.THEORY, markersize=12, label="small steps")
     ax.errorbar(0.5, waiting.mean(), 2 * waiting.std(ddof=1) / waiting.size**0.5, fmt="o", color=plots.TEST,
@@ -48,7 +51,7 @@ def heights(steps: Sequence[float], risks: Sequence[float], waiting: xr.DataArra
 
 def alike(curves: Mapping[float, xr.Dataset], chosen: float, linear: float) -> Figure:
     """The risk of nearly alike students over alpha by the equations, for one difference at the start among others."""
-    fig, ax = plt.subplots(figsize=(4.4, 3.2))
+    fig, ax = plt.subplots(figsize=(4.4, 2.8))
     for difference, curve in curves.items():
         strong = difference == chosen
         ax.plot(curve.alpha, curve.risk, "--" if strong else "-", color=plots.THEORY if strong else plots.TRAIN,
@@ -64,6 +67,7 @@ def waits(longer: xr.DataArray, growth: float) -> Figure:
     d, (mean, error) = longer.d, (longer.mean("seed"), longer.std("seed", ddof=1) / longer.sizes["seed"] ** 0.5)
     law = np.log(d / d[0]) / growth
     fig, (ax,) = plots.panels(1)
+    fig.set_size_inches(LOW)
     ax.set_xscale("log")
     ax.plot(d, law / 2, "--", color=plots.THEORY, label="difference $d^{-1/2}$")
     ax.plot(d, law, "-.", color=plots.THEORY, linewidth=1.4, label="difference $1/d$")

@@ -10,6 +10,7 @@ from flbook import plots
 from flbook.fits import Fit
 from flbook.lectures.representation.online_sgd import Setting, equation
 
+LOW = (5.2, 2.9)  # inches: a page has five figures
 LINKS = {1: "h₁", 2: "h₂", 3: "h₃"}
 
 
@@ -18,6 +19,7 @@ def opening(found: xr.Dataset) -> Figure:
     paths = np.abs(found.overlap.squeeze()).transpose("time", "seed")
     d = found.d.item()
     fig, (ax,) = plots.panels(1)
+    fig.set_size_inches(LOW)
     ax.plot(paths.time * d, paths, color=plots.SIGNAL, linewidth=0.9, alpha=0.7)
     ax.plot(paths.time * d, equation(Setting.opening()).squeeze(), "--", color=plots.THEORY)
     ax.axhline(0.5, color=plots.CHANCE, linestyle=":", linewidth=1.3)
@@ -29,6 +31,7 @@ def mean_square(square: xr.DataArray, formula: xr.DataArray, drift_alone: xr.Dat
     """The mean of m^2 over the runs, the closed form, and the closed form without random steps, over n/d."""
     mean, error = square.mean("seed"), square.std("seed", ddof=1) / square.sizes["seed"] ** 0.5
     fig, (ax,) = plots.panels(1)
+    fig.set_size_inches(LOW)
     ax.set_yscale("log")
     ax.plot(formula.time, formula, "--", color=plots.THEORY, label="formula (a)")
     ax.plot(drift_alone.time, drift_alone, "-.", color=plots.THEORY, linewidth=1.4, label="drift alone")
@@ -43,20 +46,25 @@ def mean_square(square: xr.DataArray, formula: xr.DataArray, drift_alone: xr.Dat
 def waits(found: xr.DataArray, law: xr.DataArray) -> Figure:
     """Samples per dimension of the search over the dimension, and the equation's. found: over (d, seed)."""
     found = found.assign_attrs(long_name="samples per dimension n/d", units="1")
+    fig, (ax,) = plots.panels(1)
+    fig.set_size_inches(LOW)
     return plots.series({"SGD": found}, "d", paint={"SGD": plots.SIGNAL}, lines={"equation": (law.d, law)}, log="x",
-                        ylim=(0, 8), title="The wait grows by a logarithm")  # fmt: skip
+                        ylim=(0, 8), title="The wait grows by a logarithm", ax=ax)  # fmt: skip
 
 
 def speeds(found: Mapping[int, xr.DataArray], fitted: Mapping[int, Fit]) -> Figure:
     """Speed 1/n of the search over the dimension for the links h_k, by k, with their exponents."""
     laws = {LINKS[k]: (da.assign_attrs(long_name="speed of the search 1/n", units="1"), fitted[k])
             for k, da in found.items()}  # fmt: skip
-    return plots.exponents(laws, "d", {"h₁": -1.0, "h₃": -2.0}, title="A flatter start, a longer search")
+    fig, (ax,) = plots.panels(1)
+    fig.set_size_inches(LOW)
+    return plots.exponents(laws, "d", {"h₁": -1.0, "h₃": -2.0}, title="A flatter start, a longer search", ax=ax)
 
 
 def looks(once: xr.Dataset, twice: xr.Dataset, law: xr.DataArray, gated: xr.DataArray, d: int = 400) -> Figure:
     """Overlap over n/d with one and two looks at each sample, at one dimension."""
     fig, (ax,) = plots.panels(1)
+    fig.set_size_inches(LOW)
     for name, found, colour, marker in (("two looks", twice, plots.SIGNAL, "^"), ("one look", once, plots.NOISE, "s")):
         m = found.overlap.sel(d=d).squeeze("link")
         ax.errorbar(m.time, m.mean("seed"), m.std("seed"), fmt=marker, color=colour, markersize=5, label=name)
