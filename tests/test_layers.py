@@ -106,6 +106,7 @@ def test_every_module_has_a_place():
 @pytest.mark.parametrize("parts", [p for p in FILES if p[0] in LEVEL], ids="/".join)
 def test_imports_point_downwards(parts):
     here, names = LEVEL[parts[0]], {path[0] for path in files_of(FILES[parts])} - {parts[0]}
+    names -= {"plots"} if lecture_of(parts) and parts[-1].endswith("_pictures") else set()  # what draws
     assert all(LEVEL.get(name, 9) <= here for name in names), names
     siblings = {name for name in names if LEVEL[name] == here}
     assert here != 1 or not siblings, f"data, models, theory and estimators are siblings: {siblings}"
@@ -148,6 +149,11 @@ def test_what_one_lecture_uses_lives_in_its_folder(parts):
     """A file of the core serves two lectures, directly or through the core, or whoever imports flbook by its names."""
     users = USERS[parts]
     assert len(users) >= 2 or parts in PUBLIC, f"it serves {users or 'tests only'}: it belongs into that folder"
+
+
+@pytest.mark.parametrize("parts", [p for p in FILES if p[0] in LEVEL], ids="/".join)
+def test_nothing_computes_with_pictures(parts):
+    assert not [path for path in files_of(FILES[parts]) if path[-1].endswith("_pictures")]
 
 
 @pytest.mark.parametrize("parts", [p for p in FILES if p[0] == "lectures"], ids="/".join)

@@ -96,7 +96,7 @@ def test_every_figure_has_alt_text(notebook):
 
 
 def test_it_has_a_figure_to_play_with(lecture):
-    assert [o for o in lecture.outputs if {"frames", "live"} & o.get("metadata", {}).get("flbook", {}).keys()]
+    assert [o for o in lecture.outputs if {"frames", "live"} & set(o.get("metadata", {}).get("flbook", {}))]
 
 
 def test_every_claim_of_the_file_was_checked_once_and_holds(lecture, bibliography):

@@ -60,15 +60,14 @@ def test_the_race_ends_where_the_sweep_does():
         assert race[name].attrs["long_name"] and "units" in race[name].attrs, name
 
 
-def test_margins_of_a_benign_and_a_harmful_cell():
-    margins = relu_heatmap.margins(replace(TINY, d=(400,), mu=(0.5, 8.0), seed=(0,)))
-    assert margins.train.sizes == {"mu": 2, "sample": 20} and margins.fresh.sizes["fresh"] == 128
-    assert (margins.train > 0).all(), "flipped labels are fitted, too"
-    assert margins.flipped.sum() == 2
-    wrong = (margins.fresh <= 0).mean("fresh")
-    assert wrong[0] > 0.2 and wrong[1] < 0.02
+def test_rare_errors_are_measured_where_the_sweep_counts():
+    setting = replace(TINY, steps=100, points=4096)
+    counted, rare = measure(setting).squeeze(("model", "n")), relu_heatmap.rare(setting)
+    np.testing.assert_allclose(rare.test_error, counted.test_error.transpose("d", "seed", "mu"), atol=0.012)
+    np.testing.assert_allclose(rare.train_error, counted.train_error.transpose("d", "seed", "mu"))
+    assert rare.test_error.sel(mu=6.0).max() < 0.01 < rare.test_error.sel(mu=1.0).min()
 
 
 def test_the_start_is_small_as_the_theorem_wants_it():
-    for setting in (Setting.book(), Setting.samples(), Setting.rivals()):
+    for setting in (Setting.book(), Setting.samples(), Setting.rivals(), Setting.strong()):
         assert setting.sigma_0 < min(math.sqrt(n) / (setting.sigma_xi * max(setting.d)) for n in setting.n) / 10

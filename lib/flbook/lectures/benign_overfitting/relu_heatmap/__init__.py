@@ -20,6 +20,7 @@ from flbook.data.signal_noise import SignalNoise, check_sizes, flipped_labels, n
 from flbook.domains import Count, FlipProbability, Natural, NonNegative, Positive
 from flbook.dynamics.gram import Gram, GramTraining
 from flbook.dynamics.wishart import check_room, draw_gram
+from flbook.lectures.benign_overfitting.relu_heatmap.rare_errors import averaging_error, rare_error
 from flbook.models.cnn import initial_bias, initial_weights
 from flbook.rivals import RIVALS, Rival, rival
 from flbook.runs import Grid, axis, cached, labelled, lattice, sweeps
@@ -71,9 +72,10 @@ class Setting(Grid):
                    seed=tuple(range(16)))
 
     @classmethod
-    def authors(cls) -> "Setting":
-        """A coarse grid in the setting of the authors' published code."""
-        return cls.paper().thinned(mu=tuple(round(0.9 * s, 1) for s in range(12)), d=tuple(range(100, 1100, 90)))
+    def strong(cls) -> "Setting":
+        """Far into the benign side, at a dimension where n SNR² stays below 0.03: r from 1/4 to 64."""
+        r = (0.25, 1, 2, 4, 8, 16, 32, 64)
+        return cls(n=(50,), d=(5_000_000,), mu=tuple((x * 5_000_000 / 50) ** 0.25 for x in r), seed=tuple(range(96)))
 
     @classmethod
     def paper(cls) -> "Setting":
@@ -175,17 +177,16 @@ def race(setting: Setting, device: str = "cpu") -> xr.Dataset:
 
 
 @cached
-def margins(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Where training and fresh samples end: label times output over (mu, sample) and (mu, fresh), first d and seed."""
+def rare(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Test errors that may be far too small to be counted, also of the averaging classifier; dims (d, seed, mu)."""
     network = problem(setting, setting.n[0], device)
     params = fit(network, GradientDescent(step_size(setting, setting.n[0], network.gram.w_w)), setting.steps).params
-    standard = measures.even_normal(setting.points, network.test_directions).to(network.y)
-    plus, minus = network.test_outputs(params, standard)
-    train, fresh = (network.predict(params) * network.observed)[0, 0], torch.cat([plus, -minus], -1)[0, 0]
-    return labelled({"train": (("mu", "sample"), train, "observed label times output"),
-                     "fresh": (("mu", "fresh"), fresh, "true label times output"),
-                     "flipped": ("sample", network.y != network.observed, "label observed flipped")},
-                    setting.coordinates("mu"))
+    dims, error = ("d", "seed", "mu"), rare_error(network, params, setting.points)
+    averaging = averaging_error(network, setting.sigma_xi)
+    return labelled({"test_error": (dims, error, "test error", "fraction"),
+                     "averaging_error": (dims, averaging, "test error of the averaging classifier", "fraction"),
+                     "train_error": (dims, measures.train_error(network, params), "training error", "fraction")},
+                    setting.coordinates(*dims))
 
 
 def at_equal(error: xr.DataArray, variable: xr.DataArray, low: float, high: float) -> xr.DataArray:
