@@ -27,19 +27,19 @@ function random(seed, role) {
   return {uniform, normal, gamma};
 }
 
-/* Inner products of `count` standard normal vectors in d dimensions, by Bartlett's triangular factor: an array of rows. */
+/* Inner products of `count` standard normal vectors in d dimensions, by Bartlett's triangular factor: an array of rows, none longer than d. */
 function bartlett(count, d, {normal, gamma}) {
   const rows = [];
   for (let i = 0; i < count; i++) {
-    rows.push(Float64Array.from({length: i + 1}, (_, j) => j < i ? normal() : Math.sqrt(2 * gamma((d - i) / 2))));
+    rows.push(Float64Array.from({length: Math.min(i + 1, d)}, (_, j) => j < i ? normal() : Math.sqrt(2 * gamma((d - i) / 2))));
   }
   return rows;
 }
 
-function cholesky(A, k) { // of A with its diagonal raised by a factor 1 + 1e-10
+function cholesky(A, k, raise = 1e-10) { // of A with its diagonal raised by a factor 1 + raise
   const L = new Float64Array(k * k);
   for (let i = 0; i < k; i++) for (let j = 0; j <= i; j++) {
-    let s = A[i * k + j] * (i === j ? 1 + 1e-10 : 1);
+    let s = A[i * k + j] * (i === j ? 1 + raise : 1);
     for (let p = 0; p < j; p++) s -= L[i * k + p] * L[j * k + p];
     L[i * k + j] = i === j ? Math.sqrt(Math.max(s, 1e-300)) : s / L[j * k + j];
   }
@@ -58,8 +58,8 @@ function short(x) {
 const errorOf = margins => margins.reduce((sum, x) => sum + (x < 0) + (x === 0) / 2, 0) / margins.length;
 
 // ---- colours: those of the book's figures, by name, and their variants on a dark ground
-const LIGHT = "--ink:#1a1a1a;--soft:#5a5f66;--ground:#fff;--edge:#d0d4d9;--signal:#0072b2;--noise:#c24f00;--test:#007a59;color-scheme:light";
-const DARK = "--ink:#e8e8e8;--soft:#a9b0b8;--ground:#1b1e23;--edge:#444a52;--signal:#6cb8e6;--noise:#f2a36b;--test:#4fd1a5;color-scheme:dark";
+const LIGHT = "--ink:#1a1a1a;--soft:#5a5f66;--ground:#fff;--edge:#d0d4d9;--signal:#0072b2;--noise:#c24f00;--test:#007a59;--network:#a8407a;--lazy:#8c6d00;--kernel:#332288;color-scheme:light";
+const DARK = "--ink:#e8e8e8;--soft:#a9b0b8;--ground:#1b1e23;--edge:#444a52;--signal:#6cb8e6;--noise:#f2a36b;--test:#4fd1a5;--network:#e79ac4;--lazy:#d9b84a;--kernel:#aca0f5;color-scheme:dark";
 const CSS = `.fll{${LIGHT};color:var(--ink);background:var(--ground);border:1px solid var(--edge);border-radius:.4em;padding:.8em;margin:1em 0;
 font:15px/1.45 system-ui,sans-serif;box-sizing:border-box}
 :is(html[data-theme=dark],html[theme=dark],body[data-jp-theme-light=false]) .fll{${DARK}}
