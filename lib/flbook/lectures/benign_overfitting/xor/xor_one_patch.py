@@ -54,8 +54,8 @@ class Setting(Grid):
 
     @classmethod
     def mirrored(cls) -> "Setting":
-        """The same with mirror images; at most 320 samples, because they are twice as many."""
-        return cls.borders().thinned(model=("mirrored",), n=(40, 80, 160, 320))
+        """The same with mirror images; at most 320 samples, because they are twice as many, and weaker signals."""
+        return cls.borders().thinned(model=("mirrored",), n=(40, 80, 160, 320), mu=lattice(1.0, 4.0, 9)[:7])
 
 
 def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
