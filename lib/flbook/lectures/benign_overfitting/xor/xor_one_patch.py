@@ -2,6 +2,8 @@ r"""Exclusive or hidden in one patch: cluster and noise are added, and only a ne
 
 The data of `clusters` with the two patches summed, x = cluster + noise. The lazy network's kernel is then nearly
 linear in high dimension, and XOR is invisible to what is linear; the network turns its filters towards the clusters.
+The mirrored network is trained on the mirror image -x of every sample, too, with the same label: then what is linear in
+its first steps cancels.
 """
 
 import math
@@ -16,7 +18,7 @@ from flbook import devices, measures
 from flbook.domains import Count, FlipProbability, Natural, NonNegative, Positive, Range
 from flbook.lectures.benign_overfitting.xor.clusters import XorSignalNoise
 from flbook.models import TwoLayerCNN, identity, relu
-from flbook.runs import Grid, axis, labelled, single_precision, sweeps
+from flbook.runs import Grid, axis, labelled, lattice, sweeps
 from flbook.training.fit import fit
 from flbook.training.network import Training
 from flbook.training.optimizers import GradientDescent
@@ -28,7 +30,7 @@ VERSION = 1
 class Setting(Grid):
     """Everything the experiment depends on. In the book: one sample size and dimension."""
 
-    model: tuple[Literal["network", "lazy", "linear"], ...] = axis(["network", "lazy", "linear"], "model")
+    model: tuple[Literal["network", "mirrored", "lazy", "linear"], ...] = axis(["network", "lazy", "linear"], "model")
     n: tuple[Annotated[int, Range(4)], ...] = axis([200], "samples n")
     d: tuple[Annotated[int, Range(3)], ...] = axis([150], "dimension d")
     mu: tuple[Positive, ...] = axis([1.5, 2.5, 3.5, 5.0], "signal strength |μ|", "σ_ξ")
@@ -46,10 +48,14 @@ class Setting(Grid):
         return cls(n=(12, 20), d=(60,), mu=(1.0, 4.0), seed=(0, 1), steps=5, points=50)
 
     @classmethod
-    def paper(cls) -> "Setting":
-        """Three sample sizes, three dimensions, seven signal strengths."""
-        return cls(n=(100, 200, 400), d=(100, 200, 400), mu=(1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0),
-                   seed=tuple(range(10)))
+    def borders(cls) -> "Setting":
+        """Sample sizes and signals in a hundred dimensions: where does the network begin to see?"""
+        return cls(model=("network",), n=(40, 80, 160, 320, 640), d=(100,), mu=lattice(1.0, 4.0, 9))
+
+    @classmethod
+    def mirrored(cls) -> "Setting":
+        """The same with mirror images; at most 320 samples, because they are twice as many, and weaker signals."""
+        return cls.borders().thinned(model=("mirrored",), n=(40, 80, 160, 320), mu=lattice(1.0, 4.0, 9)[:7])
 
 
 def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
@@ -70,7 +76,6 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
 
 
 run = sweeps(measure, chunk={"model": 1, "n": 1, "d": 1})
-stored = single_precision
 
 
 def task(setting: Setting, model: str, n: int, d: int, mu: float, device: str = "cpu") -> Training:
@@ -78,6 +83,8 @@ def task(setting: Setting, model: str, n: int, d: int, mu: float, device: str = 
     sample = XorSignalNoise(n=n, d=d, mu_norm=mu, flip_prob=setting.flip_prob).draw(setting.seed)
     activation, where = identity if model == "linear" else relu, devices.device(device)
     network = TwoLayerCNN(d, setting.m, setting.start / math.sqrt(d), activation, seed=setting.seed)
-    x = sample.x.sum(-2, keepdim=True).to(where, torch.float32)
-    plain = Training(network.to(where), x, sample.observed.to(where))
+    x, observed = sample.x.sum(-2, keepdim=True).to(where, torch.float32), sample.observed.to(where)
+    if model == "mirrored":
+        x, observed = torch.cat([x, -x], -3), torch.cat([observed, observed], -1)
+    plain = Training(network.to(where), x, observed)
     return plain.lazy() if model == "lazy" else plain
