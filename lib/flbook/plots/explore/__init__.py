@@ -18,9 +18,7 @@ from flbook.plots.picture import png, under
 # What a page may set of each figure, with what it starts from otherwise.
 FIGURES = {
     "benign": dict(n=20, d=2000, mu=3.0, p=0.1, m=10, seed=0, model="network", steps=600),
-    "clusters": dict(
-        n=40, d=2000, angle=90, mu=8.0, stretch=1.0, p=0.1, patches=2, model="network", seed=0, draws=6
-    ),
+    "clusters": dict(n=40, d=2000, angle=90, mu=8.0, stretch=1.0, p=0.1, patches=2, model="network", seed=0, draws=6),
 }
 
 # The same figure on every run has the same id. Without scripts the picture stays where it is.

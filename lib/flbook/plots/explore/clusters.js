@@ -196,7 +196,7 @@ function mount(box, given = {}) {
       range("angle", "angle θ", ...LIMITS.angle, 1, {show: x => `${Math.round(x)}°`}),
       range("mu", "signal |u|", ...LIMITS.mu, fine, log),
       range("stretch", "ratio |v|/|u|", ...LIMITS.stretch, fine, log),
-      range("d", "dimension d", 20, 1e6, 0.05, log),
+      range("d", "dimension d", 20, 20 * 10 ** 4.7, 0.05, {log: true, show: x => short(Math.round(x))}),
       range("n", "samples n", 20, 100, 4),
       range("p", "wrong labels p", 0, 0.3, 0.05, {show: percent}),
       {name: "patches", kind: "choice", label: "cluster and noise", value: start.patches, choices: {2: "in two patches", 1: "added in one patch"}},
@@ -204,8 +204,8 @@ function mount(box, given = {}) {
       {name: "again", kind: "button", label: "New data", act: v => { seed++; v.refresh(); }},
     ],
     panels: [
-      {caption: `The plane of u and v. Drag u (label +1) or v (label −1), or use the arrow keys on them. Lines: outputs change sign without noise,
-        ${bold("network")} thick, ${bold("lazy")} dashed, ${bold("kernel")} dotted, ${bold("linear")} dash-dotted. Shade: what the chosen model says with noise; %: how often it is right; small dots: where its filters moved.`},
+      {caption: `The plane of u and v. Drag u (label +1) or v (label −1), or use the arrow keys on them. Lines: where outputs change sign without noise,
+        ${bold("network")} thick, ${bold("lazy")} dashed, ${bold("kernel")} dotted, ${bold("linear")} dash-dotted. Shade: what the chosen model says with noise, blue for +1; %: how often it is right; small dots: where its filters moved.`},
       {caption: "Test error of each model now. Dotted: chance. Dashed: theory, where there is a closed form (lazy: of many filters)."},
       {caption: ""},
     ],
@@ -256,9 +256,9 @@ function mount(box, given = {}) {
       for (let r = 0; r < k; r++) body += put(WIDE / 2 + 34 * moved[2 * r] / longest, HIGH / 2 - 34 * moved[2 * r + 1] / longest, cluster(+(r >= k / 2)), 0.4);
     }
     corners.forEach((q, c) => {
-      const x = WIDE / 2 + q[0] * scale, y = HIGH / 2 - q[1] * scale, left = q[0] < 0, low = q[1] < 0, beside = s.angle > 95; // words beside the mark, or above or below it
+      const x = WIDE / 2 + q[0] * scale, y = HIGH / 2 - q[1] * scale, side = q[0] < 0 ? -1 : 1, up = q[1] < 0 ? -1 : 1, beside = q[0] * side * scale < 38; // words beside the mark, or above or below it
       body += (c < 2 ? ray(q[0] * scale, q[1] * scale, `stroke="var(--${c ? "noise" : "signal"})" stroke-width="2.5"`) : put(x, y, cluster(c), 0.8)) +
-        `<text x="${(x + beside * (left ? -13 : 13)).toFixed(1)}" y="${(y + (beside ? 5 : low ? 22 : -12)).toFixed(1)}" text-anchor="${beside ? left ? "end" : "start" : "middle"}" ${halo}><tspan font-weight="600">${NAMES[c]}</tspan> ${percent(1 - byCluster[c])}</text>`;
+        `<text x="${(x + beside * side * 13).toFixed(1)}" y="${(5 + (beside ? HIGH / 2 - up * Math.max(up * q[1] * scale, 11) : y - 17 * up)).toFixed(1)}" text-anchor="${beside ? side < 0 ? "end" : "start" : "middle"}" ${halo}><tspan font-weight="600">${NAMES[c]}</tspan> ${percent(1 - byCluster[c])}</text>`;
       if (c > 1) return;
       handles[c].innerHTML = put(x, y, '<circle r="15" fill="transparent"/>' + cluster(c));
       const [min, max] = LIMITS.mu, now = s[NAMES[c]];
