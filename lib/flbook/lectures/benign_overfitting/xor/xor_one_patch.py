@@ -1,4 +1,4 @@
-r"""Exclusive or hidden in one patch: cluster and noise are added, and only a network that learns features finds it.
+r"""Exclusive or hidden in one patch: cluster and noise are added, and the lazy network no longer finds the clusters.
 
 The data of `clusters` with the two patches summed, x = cluster + noise. The lazy network's kernel is then nearly
 linear in high dimension, and XOR is invisible to what is linear; the network turns its filters towards the clusters.
