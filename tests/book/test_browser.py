@@ -62,7 +62,9 @@ def test_figures_stand_on_the_page_s_own_ground(browser, lecture, scheme):
         effect = picture.evaluate("one => getComputedStyle(one).filter")
         turned = scheme == "dark" and "map" not in (picture.get_attribute("class") or "").split()
         assert ("invert" in effect) == turned
-    corner = Image.open(io.BytesIO(seen[0].screenshot())).convert("L").getpixel((1, 1))
+    # A slider over maps keeps their light ground: a second set of frames would double the page.
+    first = next(one for one in seen if "dark-light map" != one.get_attribute("class"))
+    corner = Image.open(io.BytesIO(first.screenshot())).convert("L").getpixel((1, 1))
     assert corner > 240 if scheme == "light" else corner < 60, "no white slab"
     tab.close()
 

@@ -66,8 +66,9 @@ def bibliography(book):
 def papers(book):
     """How each entry of the bibliography is called, by key: ``"Kou, Chen, Chen and Gu 2023"``."""
     file = book / "references.bib"
-    entries = re.findall(r"@\w+\s*\{\s*([^,\s]+)\s*,(.*?)\n\}", file.read_text(encoding="utf-8"), flags=re.DOTALL)
-    return {key: _called(entry) for key, entry in entries} if entries else {}
+    text = file.read_text(encoding="utf-8") if file.is_file() else ""
+    entries = re.findall(r"@\w+\s*\{\s*([^,\s]+)\s*,(.*?)\n\}", text, flags=re.DOTALL)
+    return {key: _called(entry) for key, entry in entries}
 
 
 def _called(entry):
