@@ -39,7 +39,7 @@ class Measures:
 
 
 WIDE = Measures(width=760, box=126, most=5, letters=16, font=13, lane=10, gap=9)
-NARROW = Measures(width=352, box=134, most=2, letters=16, font=13.5, lane=5, gap=7, below=32)
+NARROW = Measures(width=352, box=132, most=2, letters=16, font=13.5, lane=5, gap=5, below=32, edge=8)
 
 
 @dataclass(eq=False)
