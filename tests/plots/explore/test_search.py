@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from flbook.dynamics.equations import integrate
+from flbook.dynamics import equations
 from flbook.lectures.representation.online_sgd import Setting, measure, neuron, power, sphere
 from flbook.rng import numpy_generator
 
@@ -85,7 +85,7 @@ def test_the_equation_is_the_librarys(tab, k, lr, start):
         "([k, lr, start, times]) => flbookLive.search.solve(new flbookLive.search.Neuron(k, lr), start, times)",
         [k, lr, start, times],
     )
-    steps = integrate(lambda s: {"m": rule.rate(s["m"])}, {"m": start}, np.array(times), 0.05)
+    steps = equations.integrate(lambda s: {"m": rule.rate(s["m"])}, {"m": start}, np.array(times), 0.05)
     np.testing.assert_allclose(ours, steps["m"], rtol=0, atol=1e-8)
     exact = integrate.solve_ivp(lambda _, m: rule.rate(m), (0, 3), [start], t_eval=times, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(ours, exact.y[0], rtol=0, atol=2e-4)
