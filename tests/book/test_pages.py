@@ -80,10 +80,10 @@ def within(name: str, count: str, value: float, limit: float, slack: float = 1) 
     """The limit is kept, or the page stands on the list and is no worse than there."""
     listed = TODO.get(name, {}).get(count)
     if listed is None:
-        assert value <= limit, f"{count}: {value} of at most {limit}"
+        assert value <= limit * slack, f"{count}: {value} of at most {limit}"
     else:
         assert value <= listed * slack, f"{count}: {value}, and the list has {listed}: a page may not get worse"
-        assert value > limit, f"{count}: {value} keeps the limit: take it off the list"
+        assert value > limit / slack, f"{count}: {value} keeps the limit: take it off the list"
 
 
 @pytest.mark.parametrize("count", COUNTS)
@@ -92,7 +92,7 @@ def test_it_is_a_page_that_one_reads(lecture, count):
 
 
 def test_its_picture_comes_first_and_its_end_is_near(browser, lecture):
-    """Fonts differ between machines, so a listed height has two parts in a hundred of room."""
+    """Fonts differ between machines, so pixels have five parts in a hundred of room."""
     tab = browser.new_page(viewport={"width": 1280, "height": 900})
     tab.goto(lecture.html.as_uri())
     tab.wait_for_function("() => !window.MathJax || !MathJax.startup || MathJax.startup.promise.then(() => true)")
@@ -101,7 +101,7 @@ def test_its_picture_comes_first_and_its_end_is_near(browser, lecture):
     height = tab.locator("article").first.evaluate("e => e.getBoundingClientRect().height")
     tab.close()
     for count, value in {"height": height, "first_picture": first}.items():
-        within(lecture.name.removeprefix("book/"), count, value, IN_BROWSER[count], slack=1.02)
+        within(lecture.name.removeprefix("book/"), count, value, IN_BROWSER[count], slack=1.05)
 
 
 def test_the_list_names_pages_and_counts(lectures):
