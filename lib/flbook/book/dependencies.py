@@ -15,7 +15,7 @@ from html import escape
 from pathlib import Path
 from textwrap import wrap
 
-from flbook.book import lectures, metadata
+from flbook.book import lectures, made, metadata
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#b5539a", "#8c6d00", "#6a5acd", "#777777")  # of the chapters, in order
 SWEEPS = 24  # of the ordering; more change nothing in this book
@@ -342,25 +342,12 @@ def fragment(folder):
     return "```{raw} html\n" + "\n".join(body) + "\n```\n"
 
 
-def write(folder):
-    """Write `dependencies.md` into the folder of the pages, where the front page includes it; returns its path."""
-    page = Path(folder) / "dependencies.md"
-    page.write_text(fragment(lectures.root(folder)), encoding="utf-8")
-    return page
-
-
 def main(argv):
     """Write the picture to the file that the arguments name; returns the exit status."""
-    if len(argv) != 1 or not argv[0].endswith((".svg", ".md")):
-        print("usage: python -m flbook.book.dependencies FILE.svg | FILE.md", file=sys.stderr)
-        return 2
-    try:
-        text = (svg if argv[0].endswith(".svg") else fragment)(lectures.root())
-    except ValueError as error:
-        print(f"flbook: {error}", file=sys.stderr)
-        return 1
-    Path(argv[0]).write_text(text, encoding="utf-8")
-    return 0
+    known = {".svg": svg, ".md": fragment}
+    chosen = argv if len(argv) == 1 and Path(argv[0]).suffix in known else []  # another ending is a wrong call
+    usage = "python -m flbook.book.dependencies FILE.svg | FILE.md"
+    return made.write(chosen, usage, lambda path: known[path.suffix](lectures.root()))
 
 
 if __name__ == "__main__":

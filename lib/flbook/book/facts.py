@@ -12,7 +12,9 @@ from flbook.book.kinds import solved
 
 WORDS_PER_MINUTE = 160  # of prose with formulas, slower than a novel
 _LINE = re.compile(r"^\*[^\n]* · Level [123] of 3 · [^\n]*\*\n?", flags=re.MULTILINE)
-_FOLDED = re.compile(r"^(:{3,})\{admonition\}[^\n]*\n:class:[^\n]*dropdown.*?^\1\s*$", flags=re.DOTALL | re.MULTILINE)
+_FOLDED = re.compile(
+    r"^(:{3,})\{(?:admonition|note|tip)\}[^\n]*\n:class:[^\n]*dropdown.*?^\1\s*$", flags=re.DOTALL | re.MULTILINE
+)
 
 
 def write(nb, path, papers):
@@ -48,10 +50,7 @@ def minutes(nb):
 def words(cells):
     """Words of prose that a reader sees without opening anything; a formula counts as one word."""
     text = "\n".join(cell["source"] for cell in cells if cell["cell_type"] == "markdown")
-    text = solved(_LINE.sub("", text))
-    text = re.sub(
-        r"^(:{3,})\{(?:admonition|note|tip)\}[^\n]*\n:class:[^\n]*dropdown.*?^\1\s*$", "", text, flags=re.S | re.M
-    )
+    text = _FOLDED.sub("", solved(_LINE.sub("", text)))
     text = re.sub(r"\$\$.*?\$\$|\$[^$\n]+\$", " formula ", text, flags=re.S)
     text = re.sub(r"^:{3,}.*$|^:\w+:.*$|\{[\w:]+\}(?=`)|\]\([^)]*\)", " ", text, flags=re.M)
     return len(re.findall(r"[^\W_][\w'’-]*", text))

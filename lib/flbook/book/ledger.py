@@ -14,7 +14,7 @@ from html import escape
 from itertools import groupby
 from pathlib import Path
 
-from flbook.book import fallen, lectures, row
+from flbook.book import fallen, lectures, made, row
 from flbook.book.statements import KEY
 
 _FIELDS = (
@@ -209,17 +209,11 @@ def _plain(text):
 
 def main(argv):
     """Write the Ledger page to the file that the arguments name; returns the exit status."""
-    if len(argv) != 1:
-        print("usage: python -m flbook.book.ledger OUT.md", file=sys.stderr)
-        return 2
-    page = Path(argv[0])
-    try:
-        text = as_page(collect(), lectures.bibliography(page.parent), fallen.read(lectures.root()))
-    except ValueError as error:
-        print(f"flbook: {error}", file=sys.stderr)
-        return 1
-    page.write_text(text, encoding="utf-8")
-    return 0
+
+    def page(path):
+        return as_page(collect(), lectures.bibliography(path.parent), fallen.read(lectures.root()))
+
+    return made.write(argv, "python -m flbook.book.ledger OUT.md", page)
 
 
 if __name__ == "__main__":

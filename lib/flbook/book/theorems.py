@@ -12,7 +12,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from flbook.book import lectures
+from flbook.book import lectures, made
 
 KINDS = ("theorem", "proposition", "lemma", "corollary", "definition")
 PROVED, STATED, REPORTED, ARGUED = "proved here", "stated", "reported", "argued in the text"
@@ -222,16 +222,7 @@ def _source(box):
 
 def main(argv):
     """Write the page of theorems to the file that the arguments name; returns the exit status."""
-    if len(argv) != 1:
-        print("usage: python -m flbook.book.theorems OUT.md", file=sys.stderr)
-        return 2
-    try:
-        page = as_page(collect())
-    except ValueError as error:
-        print(f"flbook: {error}", file=sys.stderr)
-        return 1
-    Path(argv[0]).write_text(page, encoding="utf-8")
-    return 0
+    return made.write(argv, "python -m flbook.book.theorems OUT.md", lambda path: as_page(collect()))
 
 
 if __name__ == "__main__":
