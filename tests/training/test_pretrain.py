@@ -89,8 +89,11 @@ def test_a_process_killed_for_good_resumes_too(tmp_path):
     resumed, whole = network(), network()
     pretrain(resumed, DATA, RECIPE, seed=3, checkpoint=path)
     pretrain(whole, DATA, RECIPE, seed=3)
-    # another process lays its tensors out elsewhere in memory, and vector kernels may then sum in another order
-    torch.testing.assert_close(weights(resumed), weights(whole), rtol=1e-5, atol=1e-6)
+    # Another process may sum in another order, and the biases of the keys have no gradient but that rounding, which
+    # Adam divides by itself: what the networks say is compared. A lost step moves it by tenths.
+    prompts = DATA.draw(8, seed=9)
+    said = [model.double().predictions(*prompts.context) for model in (resumed, whole)]
+    torch.testing.assert_close(*said, rtol=0, atol=1e-4)
 
 
 def test_trying_a_step_and_going_back_leaves_no_trace():
