@@ -58,8 +58,8 @@ function short(x) {
 const errorOf = margins => margins.reduce((sum, x) => sum + (x < 0) + (x === 0) / 2, 0) / margins.length;
 
 // ---- colours: those of the book's figures, by name, and their variants on a dark ground
-const LIGHT = "--ink:#1a1a1a;--soft:#5a5f66;--ground:#fff;--edge:#d0d4d9;--signal:#0072b2;--noise:#c24f00;--test:#007a59;--network:#a8407a;--lazy:#8c6d00;--kernel:#332288;color-scheme:light";
-const DARK = "--ink:#e8e8e8;--soft:#a9b0b8;--ground:#1b1e23;--edge:#444a52;--signal:#6cb8e6;--noise:#f2a36b;--test:#4fd1a5;--network:#e79ac4;--lazy:#d9b84a;--kernel:#aca0f5;color-scheme:dark";
+const LIGHT = "--ink:#1a1a1a;--soft:#5a5f66;--ground:#fff;--edge:#d0d4d9;--signal:#0072b2;--noise:#c24f00;--test:#007a59;--network:#328;--lazy:#a37;--kernel:#b0413e;--linear:#8a6a00;color-scheme:light";
+const DARK = "--ink:#e8e8e8;--soft:#a9b0b8;--ground:#1b1e23;--edge:#444a52;--signal:#6cb8e6;--noise:#f2a36b;--test:#4fd1a5;--network:#aca0f5;--lazy:#e79ac4;--kernel:#f28b8b;--linear:#d9b84a;color-scheme:dark";
 const CSS = `.fll{${LIGHT};color:var(--ink);background:var(--ground);border:1px solid var(--edge);border-radius:.4em;padding:.8em;margin:1em 0;
 font:15px/1.45 system-ui,sans-serif;box-sizing:border-box}
 :is(html[data-theme=dark],html[theme=dark],body[data-jp-theme-light=false]) .fll{${DARK}}
