@@ -70,7 +70,7 @@ font:15px/1.45 system-ui,sans-serif;box-sizing:border-box}
 .fll :is(button,select,input,canvas,[tabindex]):focus-visible{outline:3px solid var(--signal);outline-offset:2px}
 .fll-buttons{display:flex;flex-wrap:wrap;gap:.5em .8em;align-items:center;margin:.4em 0}
 .fll-panels{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(15em,100%),1fr));gap:.6em 1.2em;margin:.5em 0}
-.fll figure{margin:0;text-align:left}.fll figcaption{font-size:13.5px;line-height:1.4;color:var(--soft);text-align:left;margin:.2em 0 0}
+.fll figure{margin:0;text-align:left}.fll.fll figcaption{font-size:13.5px;line-height:1.4;color:var(--soft);text-align:left;margin:.2em 0 0;padding:0}
 .fll :is(svg,canvas){display:block;width:100%;height:auto;overflow:visible}.fll canvas{cursor:crosshair}
 .fll svg text{font-size:13.5px;fill:var(--ink)}.fll-say{min-height:2.9em;margin:.4em 0 0;color:var(--ink)}`;
 
