@@ -1,0 +1,34 @@
+"""Pictures of this lecture: what a page should not have to spell out."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+from flbook import plots
+
+SHORT = {"gradient descent": "GD", "label smoothing": "smoothing", "label noise": "label noise"}
+
+
+def by_rule(racing: xr.Dataset, names: tuple[str, str], titles: tuple[str, str], levels: Mapping, log: str) -> Figure:
+    """Two quantities over training, a line for each rule. levels: dotted heights, by quantity and label."""
+    fig, axes = plots.panels(2, sharex=True)
+    for ax, name, title in zip(axes, names, titles, strict=True):
+        lines = racing[name].to_dataset("rule")
+        scale = log if name in ("gamma", "rho") else "x"
+        plots.learning_curves(lines, SHORT, log=scale, levels=levels.get(name), title=title,
+                              ylabel=racing[name].attrs["long_name"], ax=ax)
+    return fig
+
+
+def lead_and_rate(racing: xr.Dataset, drift: float, rates: xr.DataArray, lines: Mapping) -> Figure:
+    """The signal's lead over training under each rule, and its gain in a step against the step size.
+
+    drift: of label noise, in theory. lines: laws of the rate, label -> (step sizes, rates).
+    """
+    fig, (left, right) = plots.panels(2)
+    leads = racing.lead.where(racing.step > 0).to_dataset("rule")
+    plots.learning_curves(leads, SHORT, log="", theory={"theory": lambda t: drift * np.asarray(t)},
+                          title="The signal's lead", ylabel="lead Λ", ax=left)
+    return plots.series({"label noise": rates}, "lr", lines=lines, title="Its gain in a step", ax=right)
