@@ -54,7 +54,7 @@ class Setting(Grid):
     @classmethod
     def tiny(cls) -> "Setting":
         """All rules in a blink."""
-        return cls(lr=(0.5, 1.0), seed=(0, 1, 2), n=20, d=400, mu=1.5, m=4, steps=30, points=64)
+        return cls(lr=(0.1, 0.2), seed=(0, 1, 2), n=20, d=400, mu=1.5, m=4, steps=30, points=64)
 
     @classmethod
     def rates(cls) -> "Setting":
@@ -155,7 +155,8 @@ def race(setting: Setting, device: str = "cpu") -> xr.Dataset:
     ]
     histories = [fit(network, rule(setting, name, setting.lr[0]), setting.steps, quantities, ("seed",)).history
                  for name in setting.rule]
-    return xr.concat(histories, "rule").assign_coords(setting.coordinates("rule", "seed"))
+    joined = xr.concat(histories, "rule").transpose("step", "rule", "seed")
+    return joined.assign_coords(setting.coordinates("rule", "seed"))
 
 
 @cached
@@ -174,3 +175,13 @@ def growth(setting: Setting, device: str = "cpu") -> xr.Dataset:
         found.append((ends[1] - ends[0]).values / (last - first))
     rate = {"rate": (("lr", "seed"), found, "gain of the signal's lead in a step")}
     return labelled(rate, setting.coordinates("lr", "seed"))
+
+
+@cached
+def late(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Training loss under label noise, averaged over the second half of training; dimensions (seed)."""
+    network = problem(setting, device)
+    loss = Quantity("train_loss", network.train_loss, (), "training loss", "nats")
+    noisy, times = rule(setting, "label noise", setting.lr[0]), range(setting.steps // 2, setting.steps + 1, 5)
+    history = fit(network, noisy, setting.steps, [loss], ("seed",), at=times).history
+    return history.mean("step", keep_attrs=True).assign_coords(setting.coordinates("seed"))

@@ -28,7 +28,7 @@ def lead_and_rate(racing: xr.Dataset, drift: float, rates: xr.DataArray, lines: 
     drift: of label noise, in theory. lines: laws of the rate, label -> (step sizes, rates).
     """
     fig, (left, right) = plots.panels(2)
-    leads = racing.lead.where(racing.step > 0).to_dataset("rule")
+    leads = racing.lead.to_dataset("rule")
     plots.learning_curves(leads, SHORT, log="", theory={"theory": lambda t: drift * np.asarray(t)},
                           title="The signal's lead", ylabel="lead Λ", ax=left)
     return plots.series({"label noise": rates}, "lr", lines=lines, title="Its gain in a step", ax=right)
