@@ -23,14 +23,14 @@ def test_the_race_ends_where_the_sweep_does():
 
 
 def test_smoothing_rests_at_the_margin_and_the_loss_of_the_page():
-    setting = replace(TINY, rule=RULES[1:2], steps=3000, flip_prob=0.2)
+    setting = replace(TINY, rule=RULES[1:2], lr=(0.6,), steps=600, flip_prob=0.2)
     end = label_noise_gd.measure(setting)
     np.testing.assert_allclose(end.margin, math.log(0.8 / 0.2), rtol=1e-4)
     np.testing.assert_allclose(end.train_loss, -math.log(0.8), rtol=1e-4)
 
 
 def test_flips_belong_to_a_seed_and_not_to_the_grid_around_it():
-    noise = replace(TINY, rule=RULES[2:], lr=(0.2,))
+    noise = replace(TINY, rule=RULES[2:], lr=(0.6,))
     whole, alone = label_noise_gd.measure(noise), label_noise_gd.measure(replace(noise, seed=(2,)))
     np.testing.assert_allclose(whole.train_loss.sel(seed=2), alone.train_loss.sel(seed=2), rtol=1e-4)
     assert len(set(whole.train_loss.values.ravel().round(4).tolist())) == 3

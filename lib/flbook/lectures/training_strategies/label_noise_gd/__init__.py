@@ -54,7 +54,7 @@ class Setting(Grid):
     @classmethod
     def tiny(cls) -> "Setting":
         """All rules in a blink."""
-        return cls(lr=(0.1, 0.2), seed=(0, 1, 2), n=20, d=400, mu=1.5, m=4, steps=30, points=64)
+        return cls(lr=(0.3, 0.6), seed=(0, 1, 2), n=20, d=400, mu=1.5, m=12, steps=30, points=64)
 
     @classmethod
     def rates(cls) -> "Setting":

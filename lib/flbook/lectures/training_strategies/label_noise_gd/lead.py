@@ -21,7 +21,7 @@ _LEAST = 1e-4  # a response that has been pushed through zero has no logarithm
 
 
 class Followed(NamedTuple):
-    """The filters that answer most at the start: one of either sign to the signal, and for each sample one to its noise."""
+    """The filters that answer most at the start: of either sign one to the signal, for each sample one to its noise."""
 
     network: GramTraining
     signal: Int[Tensor, "*E 2"]
