@@ -9,6 +9,8 @@ from matplotlib.figure import Figure
 from flbook import plots
 
 SHORT = {"gradient descent": "GD", "label smoothing": "smoothing", "label noise": "label noise"}
+HEIGHTS = {"gamma": "signal coefficient γ", "rho": "noise coefficient ρ", "train_loss": "training loss [nats]",
+           "test_error": "test error [fraction]"}  # fmt: skip
 
 
 def by_rule(racing: xr.Dataset, names: tuple[str, str], titles: tuple[str, str], levels: Mapping, log: str) -> Figure:
@@ -18,17 +20,18 @@ def by_rule(racing: xr.Dataset, names: tuple[str, str], titles: tuple[str, str],
         lines = racing[name].to_dataset("rule")
         scale = log if name in ("gamma", "rho") else "x"
         plots.learning_curves(lines, SHORT, log=scale, levels=levels.get(name), title=title,
-                              ylabel=racing[name].attrs["long_name"], ax=ax)
+                              ylabel=HEIGHTS[name], ax=ax)
     return fig
 
 
 def lead_and_rate(racing: xr.Dataset, drift: float, rates: xr.DataArray, lines: Mapping) -> Figure:
     """The signal's lead over training under each rule, and its gain in a step against the step size.
 
-    drift: of label noise, in theory. lines: laws of the rate, label -> (step sizes, rates).
+    drift: the gain in a step that the chain predicts on the left. lines: laws of the rate, label -> (step sizes, rates).
     """
     fig, (left, right) = plots.panels(2)
     leads = racing.lead.to_dataset("rule")
-    plots.learning_curves(leads, SHORT, log="", theory={"theory": lambda t: drift * np.asarray(t)},
+    plots.learning_curves(leads, SHORT, log="", theory={"chain": lambda t: drift * np.asarray(t)},
                           title="The signal's lead", ylabel="lead Λ", ax=left)
-    return plots.series({"label noise": rates}, "lr", lines=lines, title="Its gain in a step", ax=right)
+    own = {"label noise": plots.look.OTHERS[2]}  # the colour that it has on the left
+    return plots.series({"label noise": rates}, "lr", paint=own, lines=lines, title="Its gain in a step", ax=right)
