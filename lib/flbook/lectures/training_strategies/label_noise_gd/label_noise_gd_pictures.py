@@ -27,7 +27,7 @@ def by_rule(racing: xr.Dataset, names: tuple[str, str], titles: tuple[str, str],
 def lead_and_rate(racing: xr.Dataset, drift: float, rates: xr.DataArray, lines: Mapping) -> Figure:
     """The signal's lead over training under each rule, and its gain in a step against the step size.
 
-    drift: the gain in a step that the chain predicts on the left. lines: laws of the rate, label -> (step sizes, rates).
+    drift: the gain in a step that the chain predicts. lines: laws of the rate, label -> (step sizes, rates).
     """
     fig, (left, right) = plots.panels(2)
     leads = racing.lead.to_dataset("rule")
