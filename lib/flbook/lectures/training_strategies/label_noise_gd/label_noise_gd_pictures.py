@@ -35,3 +35,13 @@ def lead_and_rate(racing: xr.Dataset, drift: float, rates: xr.DataArray, lines: 
                           title="The signal's lead", ylabel="lead Λ", ax=left)
     own = {"label noise": plots.look.OTHERS[2]}  # the colour that it has on the left
     return plots.series({"label noise": rates}, "lr", paint=own, lines=lines, title="Its gain in a step", ax=right)
+
+
+def at_flips(racing: xr.Dataset, title: str) -> Figure:
+    """Signal and noise coefficients over training under one rule; the same axes for every frame."""
+    fig, (ax,) = plots.panels(1)
+    fig.set_size_inches(5.2, 3.0)
+    lines = {"gamma": "signal γ", "rho": "noise ρ"}
+    plots.learning_curves(racing, lines, log="xy", title=title, ylabel="coefficient", ax=ax)
+    ax.set_ylim(0.005, 12)
+    return fig
