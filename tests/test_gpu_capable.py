@@ -19,6 +19,7 @@ from flbook.data.prompts import LinearPrompts
 from flbook.data.tokens import TokenSelection
 from flbook.dynamics import Gram, GramTraining
 from flbook.dynamics.moments import MomentTraining
+from flbook.dynamics.patches import PatchTraining
 from flbook.dynamics.pooled_tokens import PooledTraining
 from flbook.dynamics.token_gram import TokenTraining
 from flbook.dynamics.weights import WeightTraining
@@ -56,7 +57,7 @@ from flbook.models.transformer import GPT, Block, Norm, PromptTransformer
 from flbook.models.two_layer import TwoLayer
 from flbook.rivals import FrozenCNN
 from flbook.shapes import Context
-from flbook.training import losses, optimizers
+from flbook.training import clients, losses, optimizers
 from flbook.training.batches import Batches
 from flbook.training.fit import fit
 from flbook.training.network import ScaledTraining, Training
@@ -76,6 +77,11 @@ def cnn(**options) -> TwoLayerCNN:
 
 def gram(**options) -> GramTraining:
     return GramTraining.of(DATA, SAMPLE, cnn(**options))
+
+
+def patches() -> PatchTraining:
+    vectors, mix = torch.eye(D)[: N + 1], torch.randn(N, 2, N + 1)
+    return PatchTraining.of(vectors, mix, SAMPLE.observed[0], cnn())
 
 
 def graph() -> graph_training.GraphTraining:
@@ -165,6 +171,8 @@ PROBLEMS = {
     "FrozenGramTraining": lambda: gram().frozen(),
     "GraphTraining": graph,
     "LazyGraphTraining": lambda: graph().lazy(),
+    "PatchTraining": patches,
+    "LazyPatchTraining": lambda: patches().lazy(),
     "TwoLayerTraining": lambda: TwoLayerTraining.of(DATA, SAMPLE, TrainableCNN(D, M, 0.1, 0.5, seed=(0, 1))),
     "SinglePatchTraining": single_patch,
     "LazySinglePatchTraining": lambda: single_patch().lazy(),
@@ -188,8 +196,11 @@ RULES = {
     "BoundedDescent": optimizers.BoundedDescent(0.1),
     "SharpnessAware": optimizers.SharpnessAware(0.1, 0.1),
     "LabelNoise": optimizers.LabelNoise(0.1, 0.2, (0, 1)),
-    "SignDescent": optimizers.SignDescent(0.1),
-    "NormalisedDescent": optimizers.NormalisedDescent(0.1),
+    "LabelSmoothing": optimizers.LabelSmoothing(0.1, 0.2),
+    "SignDescent": optimizers.SignDescent(0.1, 0.5),
+    "NormalisedDescent": optimizers.NormalisedDescent(0.1, 0.5),
+    "Then": optimizers.Then(optimizers.GradientDescent(0.1), 1, optimizers.Momentum(0.1, averaged=True)),
+    "FederatedAveraging": clients.FederatedAveraging(optimizers.GradientDescent(0.1), 2, (0.3, 0.7)),
     "Adam": optimizers.Adam(0.1),
     "RMSProp": optimizers.RMSProp(0.1),
     "WeightDecay": optimizers.WeightDecay(optimizers.GradientDescent(0.1), torch.tensor([0.1, 0.2])),
@@ -323,7 +334,7 @@ def test_a_problem_in_coefficients_refuses_what_it_would_compute_wrongly(name):
                 with pytest.raises(ValueError, match=f"^{type(rule).__name__} leaves the span of gradients, in which "
                                                      f"{type(problem).__name__} keeps the weights; train the"):
                     fit(wrapped, rule, 1)
-        if not isinstance(problem, GramTraining):
+        if not isinstance(problem, GramTraining | PatchTraining):
             with pytest.raises(ValueError, match="keeps the initial weights as they are, so it takes no weight decay"):
                 fit(problem, optimizers.WeightDecay(descent, 0.1), 1)
     if not isinstance(problem, Training):

@@ -12,11 +12,12 @@ from flbook.data import SignalNoise
 from flbook.dynamics import Gram, GramTraining, draw_gram
 from flbook.dynamics.weights import WeightTraining
 from flbook.measures import even_normal
-from flbook.models import TwoLayerCNN, identity, relu, relu_power
+from flbook.models import TwoLayerCNN, identity, relu, relu_power, softplus
 from flbook.shapes import Quantity, signs
 from flbook.training.fit import fit
 from flbook.training.network import Training
 from flbook.training.optimizers import Adam, GradientDescent, SignDescent, WeightDecay
+from flbook.training.problem import Problem
 
 SEEDS, M, D = (0, 1, 2, 3), 3, 40
 
@@ -253,3 +254,46 @@ def test_what_decay_takes_from_the_start_is_neither_learned_nor_memorised():
     for measure in (measures.signal_learning, measures.noise_memorization):
         assert float(measure(problem, params).abs().max()) < 1e-15
         assert float(measure(problem, {"w": params["w"]}).abs().max()) > 1e-4
+
+
+def twice(activation, bias=False):
+    """The same problem in weights and in coefficients, and where both are after some steps."""
+    data, seeds = SignalNoise(n=5, d=12, mu_norm=2.0), (0, 1)
+    sample, cnn = data.draw(seeds), TwoLayerCNN(12, 2, 0.3, activation, bias=bias, seed=seeds, dtype=torch.float64)
+    problems = WeightTraining(data, sample, cnn), GramTraining.of(data, sample, cnn)
+    return [(problem, fit(problem, GradientDescent(0.3), 20).params) for problem in problems]
+
+
+@pytest.mark.parametrize("bias", [False, True], ids=["", "bias"])
+def test_sharpness_is_the_largest_eigenvalue_of_the_hessian(bias):
+    (direct, there), (gram, here) = twice(softplus, bias)
+    for member in (0, 1):
+        def loss(flat, member=member):
+            parts = zip(there.items(), flat.split([p.numel() for p in there.values()]), strict=True)
+            return direct.train_loss({name: part.reshape(p.shape) for (name, p), part in parts})[member]
+
+        hessian = torch.autograd.functional.hessian(loss, torch.cat([p.flatten() for p in there.values()]))
+        expected = torch.linalg.eigvalsh(hessian)[-1].item()
+        for problem, params in ((direct, there), (gram, here)):
+            assert measures.sharpness(problem, params)[member].item() == pytest.approx(expected, rel=1e-4)
+
+
+@pytest.mark.parametrize("bias", [False, True], ids=["", "bias"])
+def test_for_relu_the_hessian_is_a_matrix_of_sample_gradients(bias):
+    found = [measure(problem, params) for problem, params in twice(relu, bias)
+             for measure in (measures.sharpness, measures.gauss_newton_sharpness)]
+    for one in found[1:]:
+        torch.testing.assert_close(one, found[0], rtol=1e-3, atol=0)
+    torch.testing.assert_close(found[3], found[1], rtol=1e-9, atol=0)
+
+
+def test_sharpness_is_the_largest_also_where_another_eigenvalue_is_larger_in_size():
+    class Saddle(Problem):
+        def gradient(self, params, **change):
+            return {"w": params["w"] * torch.tensor([[-5.0, 2.0, 0.1], [3.0, -1.0, 0.0]], dtype=torch.float64)}
+
+        def norm(self, direction):
+            return direction["w"].norm(dim=-1)
+
+    found = measures.sharpness(Saddle(), {"w": torch.ones(2, 3, dtype=torch.float64)})
+    torch.testing.assert_close(found, row(2.0, 3.0), rtol=1e-6, atol=0)

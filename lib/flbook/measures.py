@@ -21,7 +21,7 @@ from scipy.stats.qmc import Sobol
 from torch import Tensor
 
 from flbook import rng
-from flbook.shapes import Quantity
+from flbook.shapes import Quantity, per_member
 from flbook.training.losses import logistic
 from flbook.training.problem import Params, Problem
 
@@ -78,6 +78,57 @@ def class_error(problem, params: Params, x: Tensor | None = None, y: Tensor | No
     """Share of samples whose class has not the largest logit: on the training labels, or on given pictures."""
     y = problem.observed if y is None else y.to(problem.observed)
     return (problem.predict(params, x).argmax(-1) != y).to(problem.observed.dtype).mean(-1)
+
+
+def sharpness(problem: Problem, params: Params, steps: int = 100, reach: float = 1e-4) -> Float[Tensor, "*E"]:
+    r"""Largest eigenvalue of the Hessian of the training loss, by power iteration on differences of gradients.
+
+    .. math:: Hv \approx \frac{\nabla L(w + \epsilon v) - \nabla L(w - \epsilon v)}{2\epsilon}
+
+    A first run finds the eigenvalue largest in size; where it is negative, a second, shifted by it, finds the largest.
+
+    Parameters
+    ----------
+    problem, params
+        In weights or in coefficients; float64, or the differences drown.
+    steps
+        Of each run.
+    reach
+        :math:`\epsilon`, a length in the space of the weights.
+    """
+    def inner(u: Params, v: Params) -> Tensor:
+        return (problem.norm(_sum(u, v)) ** 2 - problem.norm(_sum(u, v, -1)) ** 2) / 4
+
+    def times(v: Params, shift: Tensor) -> Params:
+        ahead, behind = (problem.gradient(_sum(params, v, sign * reach)) for sign in (1, -1))
+        return {name: (ahead[name] - behind[name]) / (2 * reach) + per_member(shift, v[name]) * v[name] for name in v}
+
+    def largest(shift: Tensor) -> Tensor:
+        v = {name: rng.normal(tuple(p.shape), 0, f"direction in {name}").to(p) for name, p in params.items()}
+        value = shift
+        for _ in range(steps):
+            v = {name: p / per_member(problem.norm(v), p) for name, p in v.items()}
+            step = times(v, shift)
+            value, v = inner(v, step), step
+        return value - shift
+
+    shift = (-largest(torch.zeros_like(problem.norm(params)))).clamp(min=0)
+    return largest(shift)
+
+
+def gauss_newton_sharpness(problem: Problem, params: Params) -> Float[Tensor, "*E"]:
+    r"""Largest eigenvalue of :math:`\frac1n\sum_i \ell''_i\,\nabla f_i \nabla f_i^\top`, from an n x n matrix.
+
+    For an activation of straight pieces the outputs have no second derivative, so this is the Hessian of the training
+    loss exactly: `sharpness` without iterations.
+    """
+    f = problem.predict(params)
+    root = (problem.loss.curvature(f, problem.observed) / f.shape[-1]).sqrt()
+    return torch.linalg.eigvalsh(root[..., :, None] * problem.output_gradients(params) * root[..., None, :])[..., -1]
+
+
+def _sum(u: Params, v: Params, factor: float = 1) -> Params:
+    return {name: u[name] + factor * v[name] for name in u}
 
 
 def flipped(error, flip_prob: float):

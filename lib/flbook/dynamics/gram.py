@@ -231,6 +231,20 @@ class GramTraining(OwnSamples):
             square = square + kept**2 * g.w_w.diagonal(dim1=-2, dim2=-1) + 2 * kept * cross
         return (square + direction.get("b", torch.zeros_like(c_mu)) ** 2).sum(-1).sqrt()
 
+    def output_gradients(self, params: Params) -> Float[Tensor, "*E n n"]:
+        r"""Inner products :math:`\langle\nabla f_i, \nabla f_j\rangle` of gradients of outputs: the tangent kernel."""
+        g, z, a = self.gram, self.patches(params), self.a[:, None]
+        plus, minus = (self.slope(z[side], side)[..., None] for side in ("plus", "minus"))
+        signal = a * torch.where(self.y[..., None, :] > 0, plus, -minus)  # (*E, k, n): on mu
+        noise = a * self.slope(z["noise"], "noise")  # on the sample's own noise patch
+        cross = torch.einsum("...kn,...kp->...np", signal, noise) * g.mu_xi[..., None, :]
+        kernel = torch.einsum("...kn,...kp->...np", signal, signal) * g.mu_mu[..., None, None] + cross + cross.mT
+        kernel = kernel + torch.einsum("...kn,...kp->...np", noise, noise) * g.xi_xi
+        if not self.bias:
+            return kernel
+        both = a * torch.where(self.y[..., None, :] > 0, plus, minus) + noise
+        return kernel + torch.einsum("...kn,...kp->...np", both, both)
+
     def exact(self, params: Params) -> tuple["GramTraining", Params]:
         """Problem and parameters in float64, since covariances of nearly equal filters are nearly singular."""
         return self.to(torch.float64), {name: p.double() for name, p in params.items()}

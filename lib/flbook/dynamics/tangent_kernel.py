@@ -14,7 +14,7 @@ from torch import Tensor
 
 from flbook.domains import Natural, Positive, checked_arguments
 from flbook.models.two_layer import TwoLayer
-from flbook.training.network import Training
+from flbook.training.network import Training, sample_gradients
 from flbook.training.problem import Params
 
 
@@ -40,18 +40,6 @@ def tangent_kernel(
     """
     rows = [sample_gradients(problem, params, samples) for samples in (x, x if other is None else other)]
     return torch.einsum("...nk,...pk->...np", *rows)
-
-
-def sample_gradients(problem: Training, params: Params, x: Tensor) -> Float[Tensor, "*E n params"]:
-    """Gradient of every output in all parameters, flattened, by one backward pass a sample."""
-    leaves = {name: p.detach().requires_grad_() for name, p in params.items()}
-    outputs = problem.predict(leaves, x)
-    members = outputs.ndim - 1
-    found = []
-    for i in range(outputs.shape[-1]):  # members share no parameter, so the sum over them mixes nothing
-        grads = torch.autograd.grad(outputs[..., i].sum(), list(leaves.values()), retain_graph=True)
-        found.append(torch.cat([g.flatten(members) for g in grads], -1))
-    return torch.stack(found, -2)
 
 
 def neuron_kernel(

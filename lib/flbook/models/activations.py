@@ -8,7 +8,7 @@ from typing import Annotated
 import torch
 from torch import Tensor
 
-from flbook.domains import Checked, Positive, Probability, Range
+from flbook.domains import Checked, Count, Positive, Probability, Range
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,27 @@ class ReLUPower(Checked):
     def slope(self, z: Tensor) -> Tensor:
         """The derivative."""
         return (z > 0).to(z.dtype) if self.q == 1 else self.q * z.relu() ** (self.q - 1)
+
+
+@dataclass(frozen=True)
+class Power(Checked):
+    r""":math:`\sigma(z) = z^q`, with slope :math:`q z^{q-1}`: the square is even, the cube odd.
+
+    Examples
+    --------
+    >>> Power(3)(torch.tensor([-2.0, 1.0])).tolist(), Power(3).slope(torch.tensor([-2.0, 1.0])).tolist()
+    ([-8.0, 1.0], [12.0, 3.0])
+    """
+
+    q: Count = 2
+
+    def __call__(self, z: Tensor) -> Tensor:
+        """The value."""
+        return z**self.q
+
+    def slope(self, z: Tensor) -> Tensor:
+        """The derivative."""
+        return self.q * z ** (self.q - 1)
 
 
 @dataclass(frozen=True)
@@ -151,6 +172,8 @@ def tangent(activation: Callable[[Tensor], Tensor], z: Tensor, z_0: Tensor) -> T
 
 relu = ReLUPower(1.0)
 relu_power = ReLUPower
+square = Power(2)
+cube = Power(3)
 leaky_relu = LeakyReLU
 smooth_leaky_relu = SmoothLeakyReLU
 softplus = Softplus()

@@ -19,6 +19,10 @@ class Logistic:
         """The derivative in f."""
         return -y * torch.sigmoid(-y * f)
 
+    def curvature(self, f: Tensor, y: Tensor) -> Tensor:
+        """The second derivative in f."""
+        return torch.sigmoid(f) * torch.sigmoid(-f) * y**2
+
 
 @dataclass(frozen=True)
 class Hinge:
@@ -44,6 +48,10 @@ class Squared:
     def slope(self, f: Tensor, y: Tensor) -> Tensor:
         """The derivative in f."""
         return f - y
+
+    def curvature(self, f: Tensor, y: Tensor) -> Tensor:
+        """The second derivative in f."""
+        return torch.ones_like(f - y)
 
     def check(self, labels: Tensor) -> None:
         """Refuse targets that are not finite; any number may be one."""

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from flbook.shapes import per_member
@@ -90,6 +91,11 @@ class Training(Problem):
         """Euclidean length of a direction in parameter space, shape ``*E``."""
         return sum(p.square().reshape(*self.ensemble, -1).sum(-1) for p in direction.values()).sqrt()
 
+    def output_gradients(self, params: Params) -> Tensor:
+        r"""Inner products :math:`\langle\nabla f_i, \nabla f_j\rangle`, by one backward pass a sample: small n only."""
+        rows = sample_gradients(self, params, self.x)
+        return torch.einsum("...nk,...mk->...nm", rows, rows)
+
     def batch(self, places: Tensor) -> "Training":
         """The same problem on some of its samples, the same places for every member."""
         part = copy.copy(self)
@@ -105,6 +111,18 @@ class Training(Problem):
     def lazy(self) -> "LazyTraining":
         """The network's first-order expansion about its initial weights."""
         return LazyTraining(self.model, self.x, self.observed, self.loss)
+
+
+def sample_gradients(problem: Training, params: Params, x: Tensor) -> Float[Tensor, "*E n params"]:
+    """Gradient of every output in all parameters, flattened, by one backward pass a sample."""
+    leaves = {name: p.detach().requires_grad_() for name, p in params.items()}
+    outputs = problem.predict(leaves, x)
+    members = outputs.ndim - 1
+    found = []
+    for i in range(outputs.shape[-1]):  # members share no parameter, so the sum over them mixes nothing
+        grads = torch.autograd.grad(outputs[..., i].sum(), list(leaves.values()), retain_graph=True)
+        found.append(torch.cat([g.flatten(members) for g in grads], -1))
+    return torch.stack(found, -2)
 
 
 class LazyTraining(Training):

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from flbook import rng
-from flbook.domains import Checked, Count, Fraction, Natural, NonNegative, Positive, Probability
+from flbook.domains import Checked, Count, FlipProbability, Fraction, Natural, NonNegative, Positive
 from flbook.shapes import per_member
 from flbook.training.problem import Around, Params, Problem, Rule
 
@@ -33,11 +33,19 @@ def _moved(params: Params, size: Scalar, direction: Params) -> Params:
     return {name: p - per_member(size, p) * direction[name] for name, p in params.items()}
 
 
+def _remembered(beta: Scalar, memory: Params, direction: Params) -> Params:
+    """Heavy-ball memory after a step in this direction."""
+    return {name: per_member(beta, v) * v + direction[name] for name, v in memory.items()}
+
+
 class _Plain(Checked):
     """What most rules share: nothing to remember."""
 
     linear: ClassVar[bool] = True
     decays: ClassVar[bool] = False
+
+    def check(self, problem: Problem) -> None:
+        """There is no problem that the rule could not take."""
 
     def start(self, params: Params) -> Any:
         """No memory."""
@@ -85,12 +93,16 @@ class Momentum(_Plain):
 
     nesterov: step along :math:`\nabla L(w) + \beta v` instead, with the new v.
 
-    Source: Polyak (1964); Sutskever et al. (2013) for the second form.
+    averaged: :math:`v \leftarrow \beta v + (1 - \beta)\nabla L(w)`, so that in the long run a step has the length of
+    one of gradient descent, whatever the memory.
+
+    Source: Polyak (1964); Sutskever et al. (2013) for the second form; Jelassi and Li (2022) for the third.
     """
 
     lr: Positive | Tensor
     beta: Fraction | Tensor = 0.9
     nesterov: bool = False
+    averaged: bool = False
 
     def start(self, params: Params) -> Params:
         """The velocity, zero at first."""
@@ -99,9 +111,10 @@ class Momentum(_Plain):
     def step(self, problem: Problem, params: Params, state: Params) -> tuple[Params, Params]:
         """One step."""
         grad = problem.gradient(params)
-        state = {name: per_member(self.beta, v) * v + grad[name] for name, v in state.items()}
-        ahead = {name: grad[name] + per_member(self.beta, v) * v for name, v in state.items()}
-        return _moved(params, self.lr, ahead if self.nesterov else state), state
+        if self.averaged:
+            grad = {name: per_member(1 - self.beta, g) * g for name, g in grad.items()}
+        state = _remembered(self.beta, state, grad)
+        return _moved(params, self.lr, _remembered(self.beta, state, grad) if self.nesterov else state), state
 
 
 @dataclass(frozen=True)
@@ -188,7 +201,7 @@ class LabelNoise(_Plain):
     Parameters
     ----------
     lr, flip_prob
-        Step size :math:`\eta` and probability p in [0, 1]; one number each, or one a member, shape ``(*E,)``.
+        Step size :math:`\eta` and probability p in [0, 1/2); one number each, or one a member, shape ``(*E,)``.
     seed, axis
         Of the flips. One number draws them for the whole ensemble; a tuple gives each member along `axis` a stream of
         its own, shared by the other axes, so that a cell's value does not change with the grid around it.
@@ -209,7 +222,7 @@ class LabelNoise(_Plain):
     """
 
     lr: Positive | Tensor
-    flip_prob: Probability | Tensor
+    flip_prob: FlipProbability | Tensor
     seed: Natural | tuple[Natural, ...] = 0
     axis: Natural = 0
 
@@ -239,34 +252,82 @@ class LabelNoise(_Plain):
 
 
 @dataclass(frozen=True)
-class SignDescent(_Plain):
+class LabelSmoothing(_Plain):
+    r"""Gradient descent on smoothed labels: the mean of what label noise does in a step.
+
+    .. math:: w \leftarrow w - \eta\,\big[(1 - p)\,\nabla L(w; \tilde y) + p\,\nabla L(w; -\tilde y)\big]
+
+    Its loss has its minimum at the margin :math:`\log\frac{1-p}{p}`, and there the step is zero; that of `LabelNoise`
+    is zero on average only.
+
+    Source: Szegedy et al. (2016), Section 7, for two classes, where their :math:`\epsilon` is 2 p.
+    """
+
+    lr: Positive | Tensor
+    flip_prob: FlipProbability | Tensor
+
+    def step(self, problem: Problem, params: Params, state: Any) -> tuple[Params, Any]:
+        """One step, two gradients."""
+        right, wrong = problem.gradient(params), problem.gradient(params, observed=-problem.observed)
+        mean = {name: g + per_member(self.flip_prob, g) * (wrong[name] - g) for name, g in right.items()}
+        return _moved(params, self.lr, mean), state
+
+
+class _Rescaled(_Plain):
+    """A direction made of the gradient, then heavy ball: the memory is one of directions, not of gradients."""
+
+    def start(self, params: Params) -> Params:
+        """The velocity, zero at first."""
+        return _zeros(params)
+
+    def direction(self, problem: Problem, grad: Params) -> Params:
+        """Made of the gradient."""
+        raise NotImplementedError
+
+    def step(self, problem: Problem, params: Params, state: Params) -> tuple[Params, Params]:
+        """One step."""
+        state = _remembered(self.beta, state, self.direction(problem, problem.gradient(params)))
+        return _moved(params, self.lr, state), state
+
+
+@dataclass(frozen=True)
+class SignDescent(_Rescaled):
     r""":math:`w \leftarrow w - \eta\,\mathrm{sign}(\nabla L(w))` in every coordinate, with sign(0) = 0.
 
-    Source: Bernstein et al. (2018); it is Adam's first step, and Adam with both memories at 0.
+    With a memory, :math:`v \leftarrow \beta v + \mathrm{sign}(\nabla L(w))` and :math:`w \leftarrow w - \eta v`: the
+    memory is one of signs. (Signum takes the sign of the memory.)
+
+    Source: Bernstein et al. (2018); it is Adam's first step, and Adam with both memories at 0. With a memory of signs,
+    Kunstner et al. (2023).
     """
 
     linear: ClassVar[bool] = False
     lr: Positive | Tensor
+    beta: Fraction | Tensor = 0.0
 
-    def step(self, problem: Problem, params: Params, state: Any) -> tuple[Params, Any]:
-        """One step."""
-        return _moved(params, self.lr, {name: g.sign() for name, g in problem.gradient(params).items()}), state
+    def direction(self, problem: Problem, grad: Params) -> Params:
+        """Signs."""
+        return {name: g.sign() for name, g in grad.items()}
 
 
 @dataclass(frozen=True)
-class NormalisedDescent(_Plain):
+class NormalisedDescent(_Rescaled):
     r""":math:`w \leftarrow w - \eta\,\nabla L(w) / \|\nabla L(w)\|`, one norm a member; a gradient of zero stays.
 
-    Linear all the same: the step is a multiple of the gradient.
+    With a memory, :math:`v \leftarrow \beta v + \nabla L(w) / \|\nabla L(w)\|` and :math:`w \leftarrow w - \eta v`.
+    Linear all the same: the step is a combination of gradients.
+
+    Source: Kunstner et al. (2023).
     """
 
     lr: Positive | Tensor
+    beta: Fraction | Tensor = 0.0
 
-    def step(self, problem: Problem, params: Params, state: Any) -> tuple[Params, Any]:
-        """One step."""
-        grad = problem.gradient(params)
+    def direction(self, problem: Problem, grad: Params) -> Params:
+        """A gradient of length 1."""
         length = problem.norm(grad)
-        return _moved(params, self.lr / length.clamp(min=torch.finfo(length.dtype).tiny), grad), state
+        shrink = 1 / length.clamp(min=torch.finfo(length.dtype).tiny)
+        return {name: per_member(shrink, g) * g for name, g in grad.items()}
 
 
 @dataclass(frozen=True)
@@ -306,6 +367,15 @@ class Adam(_Plain):
     betas: tuple[Fraction | Tensor, Fraction | Tensor] = (0.9, 0.999)
     epsilon: NonNegative | Tensor = 1e-8
     horizon: Count | None = None
+
+    def check(self, problem: Problem) -> None:
+        """Refuse epsilon = 0 where a gradient is zero at the start: the step there is 0/0."""
+        if not bool((torch.as_tensor(self.epsilon) == 0).any()):
+            return
+        still = sum(int((g == 0).sum()) for g in problem.gradient(problem.start()).values())
+        if still:
+            raise ValueError(f"epsilon must be positive where gradients are 0, since Adam divides by their size; "
+                             f"{still} of them are 0 at the start")
 
     def start(self, params: Params) -> tuple[int, Params, Params]:
         """No step taken, both averages zero."""
@@ -407,6 +477,10 @@ class WeightDecay(_Plain):
         """As the rule is."""
         return self.rule.linear
 
+    def check(self, problem: Problem) -> None:
+        """What the rule refuses."""
+        self.rule.check(problem)
+
     def start(self, params: Params) -> Any:
         """What the rule remembers."""
         return self.rule.start(params)
@@ -422,6 +496,75 @@ class WeightDecay(_Plain):
         shrink = self.decay * self.rule.rate(state)
         moved, state = self.rule.step(problem, params, state)
         return {name: moved[name] - per_member(shrink, p) * p for name, p in params.items()}, state
+
+
+@dataclass(frozen=True)
+class Then(_Plain):
+    r"""One rule for a number of steps, then another, which starts with a memory of its own.
+
+    "SAM, then gradient descent" is ``Then(SharpnessAware(lr, radius), 2000, GradientDescent(lr))``.
+
+    Parameters
+    ----------
+    first, steps, second
+        The rules, and how many steps the first one takes.
+
+    Raises
+    ------
+    ValueError
+        If one of them is no optimizer, or `steps` no whole number of at least 0.
+
+    Examples
+    --------
+    >>> from flbook import SignalNoise, Training, TwoLayerCNN, fit
+    >>> sample = SignalNoise(n=20, d=100).draw(seed=0)
+    >>> problem = Training(TwoLayerCNN(d=100, sigma_0=0.01), sample.x, sample.observed)
+    >>> rule = Then(SharpnessAware(0.1, radius=0.05), 10, GradientDescent(0.1))
+    >>> bool(problem.train_loss(fit(problem, rule, 30).params) < problem.train_loss(problem.start()))
+    True
+    """
+
+    first: Any
+    steps: Natural
+    second: Any
+
+    def __post_init__(self):
+        super().__post_init__()
+        for name, rule in (("first", self.first), ("second", self.second)):
+            if not isinstance(rule, Rule):
+                raise ValueError(f"{name} must be an optimizer; got {rule!r}")
+        if self.first.decays != self.second.decays:
+            raise ValueError("first and second must both let weights decay, or neither; a decay of 0 is one, too")
+
+    @property
+    def linear(self) -> bool:
+        """If both rules are."""
+        return self.first.linear and self.second.linear
+
+    @property
+    def decays(self) -> bool:
+        """As both rules do."""
+        return self.first.decays
+
+    def check(self, problem: Problem) -> None:
+        """What one of the rules refuses."""
+        self.first.check(problem)
+        self.second.check(problem)
+
+    def start(self, params: Params) -> tuple[int, Any]:
+        """No step taken, and what the rule at work remembers."""
+        return 0, (self.first if self.steps else self.second).start(params)
+
+    def rate(self, state: tuple[int, Any]) -> Scalar:
+        """That of the rule at work."""
+        taken, memory = state
+        return (self.first if taken < self.steps else self.second).rate(memory)
+
+    def step(self, problem: Problem, params: Params, state: tuple[int, Any]) -> tuple[Params, tuple[int, Any]]:
+        """One step of the rule at work."""
+        taken, memory = state
+        params, memory = (self.first if taken < self.steps else self.second).step(problem, params, memory)
+        return params, (taken + 1, self.second.start(params) if taken + 1 == self.steps else memory)
 
 
 @dataclass
@@ -445,8 +588,10 @@ gradient_descent = GradientDescent
 momentum = Momentum
 sharpness_aware = SharpnessAware
 label_noise = LabelNoise
+label_smoothing = LabelSmoothing
 sign_descent = SignDescent
 normalised_descent = NormalisedDescent
 adam = Adam
 rmsprop = RMSProp
 weight_decay = WeightDecay
+then = Then

@@ -64,6 +64,10 @@ class Problem:
         """Euclidean length, in the space of the weights, of a direction in the form of the parameters; shape ``*E``."""
         raise NotImplementedError
 
+    def output_gradients(self, params: Params) -> Tensor:
+        r"""Inner products :math:`\langle\nabla f_i, \nabla f_j\rangle` of outputs' gradients, shape ``(*E, n, n)``."""
+        raise _without(self, "gradients of its outputs")
+
     def decaying(self, params: Params) -> Params:
         """The parameters before training, for a rule that lets all weights decay, those of the start too."""
         if self.coefficients:
@@ -93,6 +97,9 @@ class Rule(Protocol):
 
     decays: bool = False
     """Does it shrink the weights, those of the start too, by one multiplier?"""
+
+    def check(self, problem: Problem) -> None:
+        """Refuse, in a sentence and before the first step, a problem that the rule cannot take."""
 
     def start(self, params: Params) -> Any:
         """What the rule remembers, before the first step."""
@@ -155,6 +162,7 @@ class Around(Problem):
     coefficients, ensemble, start, at = map(forwarded, ("coefficients", "ensemble", "start", "at"))
     predict, train_loss, gradient, norm = map(forwarded, ("predict", "train_loss", "gradient", "norm"))
     batch, numbering, decaying = map(forwarded, ("batch", "numbering", "decaying"))
+    output_gradients = forwarded("output_gradients")
     linear, lazy, frozen = map(forwarded, ("linear", "lazy", "frozen"))
 
     def __getattr__(self, name: str) -> Any:
@@ -194,12 +202,14 @@ def recast(problem: Any, kind: type) -> Any:
 
 
 def check_fit(problem: Problem, rule: Rule) -> None:
-    """Refuse a rule that would compute something else on this problem than on the weights."""
+    """Refuse a rule that cannot take this problem, or would compute something else on it than on the weights."""
+    whole = problem
     while isinstance(problem, Around):
         problem = problem.problem
     if problem.coefficients and not rule.linear:
         raise ValueError(f"{type(rule).__name__} leaves the span of gradients, in which {type(problem).__name__} keeps "
                          "the weights; train the weights themselves")
+    rule.check(whole)
 
 
 def _without(problem: Problem, part: str) -> ValueError:

@@ -68,6 +68,9 @@ class Langevin:
             raise ValueError(f"lr must be positive, lam and decay not negative; got lr={self.lr}, lam={self.lam}, "
                              f"decay={self.decay}")
 
+    def check(self, problem: Problem) -> None:
+        """There is no problem that it could not take."""
+
     def start(self, params: Params) -> Noise:
         """The streams of noise."""
         shape = params["theta"].shape[self.axis :]

@@ -1,0 +1,1 @@
+"""Training strategies: same data, same network, another rule."""

@@ -1,0 +1,187 @@
+r"""Label noise, drawn afresh at every step, against gradient descent and label smoothing, with squared ReLU.
+
+Claim (Huang et al. 2025, Theorems 3.2 and 3.3): where n SNR² is small, gradient descent fits every label and errs on at
+least 0.24 of fresh samples, while label-noise gradient descent ends at a training loss of order one and a test error
+that vanishes. Label smoothing with the same p, which is what label noise does on average, is this page's rival.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from itertools import product
+from typing import Literal
+
+import torch
+import xarray as xr
+
+from flbook import devices, measures
+from flbook.data.signal_noise import check_sizes, flipped_labels, noise_preactivations
+from flbook.domains import Count, FlipProbability, Natural, Positive
+from flbook.dynamics.gram import Gram, GramTraining
+from flbook.dynamics.wishart import check_room, draw_gram
+from flbook.lectures.training_strategies.label_noise_gd.lead import Followed
+from flbook.models.activations import relu_power
+from flbook.runs import Grid, axis, cached, labelled, sweeps
+from flbook.shapes import Quantity
+from flbook.training.fit import fit
+from flbook.training.optimizers import GradientDescent, LabelNoise, LabelSmoothing
+from flbook.training.problem import Rule
+
+VERSION = 1
+
+RULES = ("gradient descent", "label smoothing", "label noise")
+
+
+@dataclass(frozen=True)
+class Setting(Grid):
+    """Everything the experiment depends on; tuples are the axes of the sweep.
+
+    In the book: the sizes of the paper's experiment, at four times its step.
+    """
+
+    rule: tuple[Literal[RULES], ...] = axis(RULES, "rule")
+    lr: tuple[Positive, ...] = axis([2.0], "step size η")
+    seed: tuple[Natural, ...] = axis(range(10), "seed")
+    n: Count = 200
+    d: Count = 2000
+    mu: Positive = 2.0  # signal strength
+    sigma_xi: Positive = 0.5  # noise level
+    m: Count = 20  # filters a sign
+    sigma_0: Positive = 0.01  # initial weights
+    flip_prob: FlipProbability = 0.1  # p, of every label at every step
+    steps: Count = 400
+    points: Count = 512  # fresh noise patches to measure the test error on, each under both labels
+
+    @classmethod
+    def tiny(cls) -> "Setting":
+        """All rules in a blink."""
+        return cls(lr=(0.3, 0.6), seed=(0, 1, 2), n=20, d=400, mu=1.5, m=12, steps=30, points=64)
+
+    @classmethod
+    def rates(cls) -> "Setting":
+        """Half the samples and filters at the same n SNR², where the step size is the unit of noise, c = η."""
+        return cls(rule=("label noise",), lr=(0.0625, 0.125, 0.25, 0.5), n=100, m=10, mu=8**0.5, flip_prob=0.2)
+
+    @classmethod
+    def paper(cls) -> "Setting":
+        """The paper's own step and number of steps."""
+        return cls(lr=(0.5,), steps=2000)
+
+    def check(self) -> None:
+        """Refuse a dimension in which vectors are too short."""
+        check_sizes(self.n, self.d)
+        check_room(self.n, 2 * self.m, self.d)
+
+    @property
+    def noise_square(self) -> float:
+        """S = σ_ξ² d, what the squared length of a noise patch is close to."""
+        return self.sigma_xi**2 * self.d
+
+    @property
+    def snr(self) -> float:
+        """Signal-to-noise ratio."""
+        return self.mu / self.noise_square**0.5
+
+    def kick(self, lr: float) -> float:
+        """c = 2 η S/(nm): a force X multiplies a noise response by 1 + c X in one step."""
+        return 2 * lr * self.noise_square / (self.n * self.m)
+
+    def drift(self, lr: float) -> float:
+        """What label noise adds to the signal's lead in a step, to second order in η."""
+        p = self.flip_prob
+        return (self.kick(lr) * self.snr) ** 2 * self.n / 4 * p * (1 - p) * (1 - self.snr**2)
+
+
+def problem(setting: Setting, device: str = "cpu") -> GramTraining:
+    """The training problems of all seeds; no d-dimensional array is kept."""
+    unit = draw_gram(setting.n, 2 * setting.m, setting.d, sigma_0=setting.sigma_0, sigma_xi=setting.sigma_xi,
+                     orthogonal=True, seed=setting.seed)
+    gram = Gram(*(part[:, 0] for part in unit.with_signals(torch.tensor([setting.mu], dtype=torch.float64))))
+    y, _ = flipped_labels(setting.n, 0.0, setting.seed[0])
+    law = partial(noise_preactivations, sigma_xi=setting.sigma_xi, orthogonal=True)
+    network = GramTraining(gram, y, y, scale=1 / setting.m, activation=relu_power(2), law=law)
+    return network.to(devices.device(device), torch.float32)
+
+
+def rule(setting: Setting, name: str, lr: float) -> Rule:
+    """The rule of this name; the flips of a seed are its own."""
+    if name == "gradient descent":
+        return GradientDescent(lr)
+    if name == "label smoothing":
+        return LabelSmoothing(lr, setting.flip_prob)
+    return LabelNoise(lr, setting.flip_prob, seed=setting.seed)
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Train every cell to the end; dimensions (rule, lr, seed)."""
+    network, cells = problem(setting, device), []
+    for name, lr in product(setting.rule, setting.lr):
+        params = fit(network, rule(setting, name, lr), setting.steps).params
+        margin = (network.predict(params) * network.observed).mean(-1)
+        cells.append([measures.test_error(network, params, setting.points), network.train_loss(params), margin])
+    error, loss, margin = (torch.stack(column) for column in zip(*cells, strict=True))
+    dims = ("rule", "lr", "seed")
+    return labelled({"test_error": (dims, error, "test error", "fraction"),
+                     "train_loss": (dims, loss, "training loss", "nats"),
+                     "margin": (dims, margin, "mean training margin")}, setting.coordinates())
+
+
+run = sweeps(measure, chunk={"rule": 1})
+
+
+@cached
+def race(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Signal, noise, lead, loss and test error step by step; dimensions (step, rule, seed), at the first step size."""
+    network = problem(setting, device)
+    own = torch.stack([network.y > 0, network.y < 0])[:, None]  # of each sign, its own samples
+
+    def gamma(params):
+        return measures.signal_learning(network, params).flatten(-2).amax(-1)
+
+    def rho(params):
+        largest = measures.noise_memorization(network, params).amax(-2)  # over filters; (seed, sign, sample)
+        return (largest * own.movedim(1, 0)).sum((-2, -1)) / setting.n
+
+    def test_error(params):
+        return measures.test_error(network, params, setting.points)
+
+    followed = Followed.of(network)
+    quantities = [
+        Quantity("gamma", gamma, (), "largest signal coefficient γ"),
+        Quantity("rho", rho, (), "largest noise coefficient ρ, mean over samples"),
+        Quantity("log_signal", lambda params: followed.logs(params)[0].mean(-1), (), "log of the signal response"),
+        Quantity("lead", lambda params: followed.lead(params).mean(-1), (), "the signal's lead Λ"),
+        Quantity("train_loss", network.train_loss, (), "training loss", "nats"),
+        Quantity("test_error", test_error, (), "test error", "fraction"),
+    ]
+    histories = [fit(network, rule(setting, name, setting.lr[0]), setting.steps, quantities, ("seed",)).history
+                 for name in setting.rule]
+    joined = xr.concat(histories, "rule").transpose("step", "rule", "seed")
+    return joined.assign_coords(setting.coordinates("rule", "seed"))
+
+
+@cached
+def growth(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """The lead that label noise gives the signal in a step, at every step size; dimensions (lr, seed).
+
+    Between the step 24/c, when the noise has reached its balance, and the one by which theory expects a gain of 0.3.
+    """
+    network, found = problem(setting, device), []
+    followed = Followed.of(network)
+    lead = Quantity("lead", lambda params: followed.lead(params).mean(-1))
+    for lr in setting.lr:
+        first = round(24 / setting.kick(lr))
+        last = first + round(0.3 / setting.drift(lr))
+        ends = fit(network, rule(setting, "label noise", lr), last, [lead], ("seed",), at=[first, last]).history.lead
+        found.append((ends[1] - ends[0]).values / (last - first))
+    rate = {"rate": (("lr", "seed"), found, "gain of the signal's lead in a step")}
+    return labelled(rate, setting.coordinates("lr", "seed"))
+
+
+@cached
+def late(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Training loss under label noise, averaged over the second half of training; dimensions (seed)."""
+    network = problem(setting, device)
+    loss = Quantity("train_loss", network.train_loss, (), "training loss", "nats")
+    noisy, times = rule(setting, "label noise", setting.lr[0]), range(setting.steps // 2, setting.steps + 1, 5)
+    history = fit(network, noisy, setting.steps, [loss], ("seed",), at=times).history
+    return history.mean("step", keep_attrs=True).assign_coords(setting.coordinates("seed"))
