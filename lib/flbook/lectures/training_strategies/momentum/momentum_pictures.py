@@ -1,0 +1,54 @@
+"""Pictures of this lecture: what a page should not have to spell out."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+from flbook import plots
+
+
+def race(racing: xr.Dataset, names: Mapping[float, str]) -> Figure:
+    """Feature and test error on small margins over flow time, a curve for each memory.
+
+    racing: as `race` of this lecture returns it. names: label of each memory.
+    """
+    fig, axes = plots.panels(2, sharex=True)
+    titles = {"feature": "The feature", "test_error": "Errors on samples of small margin"}
+    for ax, (quantity, title) in zip(axes, titles.items(), strict=True):
+        curves = xr.Dataset({f"memory {k}": racing[quantity].sel(memory=memory) for k, memory in enumerate(names)})
+        log = "xy" if quantity == "feature" else "x"
+        lines = dict(zip(curves, names.values(), strict=True))
+        plots.learning_curves(curves, lines, x="flow", log=log, title=title, ax=ax)
+        ax.label_outer()
+    return fig
+
+
+def apart_and_together(loss: xr.DataArray) -> Figure:
+    """Test loss of several step sizes over 1 - gamma, and over the memory.
+
+    loss: over (lr, memory, seed).
+    """
+    fig, (left, right) = plots.panels(2, sharey=True)
+    forgetting = (loss.lr / loss.memory).assign_attrs(long_name="forgetting 1 - γ", units="1")
+    apart = loss.assign_coords(forgetting=forgetting.transpose("lr", "memory"))
+    plots.collapse(apart, "forgetting", "lr", title="Over 1 - γ: three curves", ax=left)
+    fig.legends[0].remove()  # the other panel's says the same
+    plots.collapse(loss, "memory", "lr", title="Over the memory: one curve", ax=right)
+    return fig
+
+
+def landing(starts: Mapping[str, tuple[np.ndarray, Mapping[str, np.ndarray]]]) -> Figure:
+    """Where the feature ends, over where it starts: the smallest model and the network.
+
+    starts: title -> (start, label -> end).
+    """
+    fig, axes = plots.panels(2, sharex=True, sharey=True)
+    for ax, (title, (start, ends)) in zip(axes, starts.items(), strict=True):
+        axis = {"start": ("start", start, {"long_name": "feature coefficient at the start", "units": "1"})}
+        named = {"long_name": "feature coefficient at the end", "units": "1"}
+        dots = {name: xr.DataArray(end, axis, ("start",), attrs=named) for name, end in ends.items()}
+        plots.series(dots, "start", title=title, ax=ax)
+        ax.label_outer()
+    return fig
