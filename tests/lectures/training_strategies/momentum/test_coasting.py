@@ -22,7 +22,7 @@ def test_a_memory_of_one_step_is_gradient_descent():
 def test_energy_only_falls_and_bounds_the_speed():
     share, memory, lr = 0.8, 40.0, 0.05
     energies = []
-    for steps in range(0, 12_000, 400):
+    for steps in range(0, 8_000, 800):
         a, v = coasting.rolled(0.05, share, lr, memory, steps)
         energies.append(memory * v**2 / 2 + share * np.logaddexp(0, -(a**3)))
         assert v <= math.sqrt(2 * share * math.log(2) / memory)
@@ -31,10 +31,10 @@ def test_energy_only_falls_and_bounds_the_speed():
 
 @pytest.mark.parametrize("share", [0.3, 0.8])
 def test_it_coasts_as_far_as_the_law_says(share):
-    for memory, within in ((50.0, 0.01), (800.0, 0.001)):
-        a, v = coasting.rolled(0.03, share, 0.02 * memory / 10, memory, round(200 * 25 + 100_000 / memory))
+    for memory, within in ((50.0, 0.02), (800.0, 0.002)):
+        a, v = coasting.rolled(0.03, share, memory / 500, memory, 5000)
         rest = float(a + memory * v)
-        assert rest == pytest.approx(coasting.coast(memory, share), rel=4 * within)
+        assert rest == pytest.approx(coasting.coast(memory, share), rel=within)
         assert abs(rest - math.sqrt(2 * memory * share * math.log(2))) > 0.5  # without the offset it misses
 
 

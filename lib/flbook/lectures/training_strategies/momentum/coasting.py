@@ -18,7 +18,7 @@ def pull(a, share: float):
     return 3 * share * a**2 * expit(-(a**3))
 
 
-def rolled(start, share: float, lr: float, memory: float, steps: int) -> tuple[np.ndarray, np.ndarray]:
+def rolled(start, share: float, lr: float, memory: float, steps: int) -> tuple:
     r"""Coefficient and velocity after steps of averaged momentum with :math:`\gamma = 1 - \eta/\tau`.
 
     Parameters
@@ -26,7 +26,7 @@ def rolled(start, share: float, lr: float, memory: float, steps: int) -> tuple[n
     start
         Coefficients at the start, any shape; the velocity is zero there.
     share
-        p, of samples with a large margin.
+        p, of samples with a large margin; for noise, what stands in its place.
     lr
         Step size :math:`\eta`.
     memory

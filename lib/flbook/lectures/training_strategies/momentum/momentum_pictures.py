@@ -17,7 +17,7 @@ def race(racing: xr.Dataset, names: Mapping[float, str]) -> Figure:
     fig, axes = plots.panels(2, sharex=True)
     titles = {"feature": "The feature", "test_error": "Errors on samples of small margin"}
     for ax, (quantity, title) in zip(axes, titles.items(), strict=True):
-        curves = xr.Dataset({f"memory {k}": racing[quantity].sel(memory=memory) for k, memory in enumerate(names)})
+        curves = xr.Dataset({f"memory {k}": racing[quantity].sel(memory=memory, drop=True) for k, memory in enumerate(names)})
         log = "xy" if quantity == "feature" else "x"
         lines = dict(zip(curves, names.values(), strict=True))
         plots.learning_curves(curves, lines, x="flow", log=log, title=title, ax=ax)
