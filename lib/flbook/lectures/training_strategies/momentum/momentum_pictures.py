@@ -51,4 +51,5 @@ def landing(starts: Mapping[str, tuple[np.ndarray, Mapping[str, np.ndarray]]]) -
         dots = {name: xr.DataArray(end, axis, ("start",), attrs=named) for name, end in ends.items()}
         plots.series(dots, "start", title=title, ax=ax)
         ax.label_outer()
+    fig.legends[0].remove()  # the other panel's says the same
     return fig
