@@ -123,7 +123,7 @@ def race(setting: Setting, device: str = "cpu") -> xr.Dataset:
         Quantity("test_error", learned("error"), (), "test error, small margins", "fraction"),
     ]
     steps = round(setting.time / lr)
-    runs = [fit(network, rule(lr, memory), steps, quantities, ("seed",), at=log_steps(steps, 60)).history
+    runs = [fit(network, rule(lr, memory), steps, quantities, ("seed",), at=log_steps(steps, 40)).history
             for memory in setting.memory]
     joined = xr.concat(runs, "memory").assign_coords(setting.coordinates("memory", "seed"))
     time = joined.step * lr
