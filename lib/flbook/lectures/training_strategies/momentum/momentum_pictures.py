@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+import matplotlib.pyplot as plt
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
@@ -17,7 +18,8 @@ def race(racing: xr.Dataset, names: Mapping[float, str]) -> Figure:
     fig, axes = plots.panels(2, sharex=True)
     titles = {"feature": "The feature", "test_error": "Errors on samples of small margin"}
     for ax, (quantity, title) in zip(axes, titles.items(), strict=True):
-        curves = xr.Dataset({f"memory {k}": racing[quantity].sel(memory=memory, drop=True) for k, memory in enumerate(names)})
+        one = racing[quantity]
+        curves = xr.Dataset({f"memory {k}": one.sel(memory=tau, drop=True) for k, tau in enumerate(names)})
         log = "xy" if quantity == "feature" else "x"
         lines = dict(zip(curves, names.values(), strict=True))
         plots.learning_curves(curves, lines, x="flow", log=log, title=title, ax=ax)
@@ -39,6 +41,20 @@ def apart_and_together(loss: xr.DataArray) -> Figure:
     return fig
 
 
+def ball(places: list[float], memory: float, share: float) -> Figure:
+    """The loss of the easy samples over the feature, and a ball on it at equal intervals of time.
+
+    places: coefficients at these times. share: p, of the easy samples.
+    """
+    fig, ax = plt.subplots(figsize=(5.2, 2.8))
+    a, at = np.linspace(0, 12.5, 400), np.array(places)
+    ax.plot(a, share * np.logaddexp(0, -(a**3)), color=plots.TRAIN, lw=1.6)
+    ax.plot(at, share * np.logaddexp(0, -(at**3)), "o", color=plots.SIGNAL, mec="white", ms=8)
+    ax.set(xlim=(0, 12.5), ylim=(-0.06, 0.65), xlabel="feature coefficient a", ylabel="loss V [nats]")
+    ax.set_title(f"τ = {memory:g}: at {at[-1]:.1f} in the end")
+    return fig
+
+
 def landing(starts: Mapping[str, tuple[np.ndarray, Mapping[str, np.ndarray]]]) -> Figure:
     """Where the feature ends, over where it starts: the smallest model and the network.
 
@@ -51,5 +67,8 @@ def landing(starts: Mapping[str, tuple[np.ndarray, Mapping[str, np.ndarray]]]) -
         dots = {name: xr.DataArray(end, axis, ("start",), attrs=named) for name, end in ends.items()}
         plots.series(dots, "start", title=title, ax=ax)
         ax.label_outer()
-    fig.legends[0].remove()  # the other panel's says the same
+    for legend in list(fig.legends):  # of both panels, one says what the other does
+        legend.remove()
+    handles, labels = axes[0].get_legend_handles_labels()
+    fig.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=9)
     return fig
