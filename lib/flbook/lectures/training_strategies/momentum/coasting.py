@@ -18,7 +18,7 @@ def pull(a, share: float):
     return 3 * share * a**2 * expit(-(a**3))
 
 
-def rolled(start, share: float, lr: float, memory: float, steps: int) -> tuple:
+def rolled(start, share: float, lr, memory, steps: int) -> tuple:
     r"""Coefficient and velocity after steps of averaged momentum with :math:`\gamma = 1 - \eta/\tau`.
 
     Parameters
@@ -28,7 +28,7 @@ def rolled(start, share: float, lr: float, memory: float, steps: int) -> tuple:
     share
         p, of samples with a large margin; for noise, what stands in its place.
     lr
-        Step size :math:`\eta`.
+        Step size :math:`\eta`, one or one a coefficient.
     memory
         :math:`\tau`, at least `lr`; equal to it, the rule is gradient descent.
     steps

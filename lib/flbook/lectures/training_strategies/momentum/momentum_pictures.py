@@ -41,13 +41,13 @@ def apart_and_together(loss: xr.DataArray) -> Figure:
     return fig
 
 
-def ball(places: list[float], memory: float, share: float) -> Figure:
+def ball(places: np.ndarray, memory: float, share: float) -> Figure:
     """The loss of the easy samples over the feature, and a ball on it at equal intervals of time.
 
     places: coefficients at these times. share: p, of the easy samples.
     """
     fig, ax = plt.subplots(figsize=(5.2, 2.8))
-    a, at = np.linspace(0, 12.5, 400), np.array(places)
+    a, at = np.linspace(0, 12.5, 400), places
     ax.plot(a, share * np.logaddexp(0, -(a**3)), color=plots.TRAIN, lw=1.6)
     ax.plot(at, share * np.logaddexp(0, -(at**3)), "o", color=plots.SIGNAL, mec="white", ms=8)
     ax.set(xlim=(0, 12.5), ylim=(-0.06, 0.65), xlabel="feature coefficient a", ylabel="loss V [nats]")
