@@ -21,7 +21,7 @@ from flbook.data.signal_noise import flipped_labels, noise_preactivations
 from flbook.domains import Count, Natural, NonNegative, Positive
 from flbook.dynamics.gram import GramTraining
 from flbook.dynamics.wishart import check_room, draw_gram
-from flbook.lectures.training_strategies.sharpness_aware.switching import memorised
+from flbook.lectures.training_strategies.sharpness_aware.switching import memorised, perturbed
 from flbook.rivals import Rival, rival
 from flbook.runs import Grid, axis, cached, labelled, lattice, sweeps
 from flbook.shapes import Quantity
@@ -73,6 +73,11 @@ class Setting(Grid):
         """Sharpness-aware minimisation at many radii, for a few small steps."""
         return cls(rule=("SAM",), radius=lattice(0.004, 4.0, 22), d=(4000, 16000, 64000), mu=(2.0,),
                    seed=tuple(range(24)), lr=0.005, steps=50)
+
+    @classmethod
+    def watched(cls) -> "Setting":
+        """One cell that gradient descent gets wrong, step by step until the loss is below 0.1 under either rule."""
+        return cls(rule=("GD", "SAM"), d=(16000,), mu=(3.0,), seed=tuple(range(24)), steps=2500)
 
     @classmethod
     def paper(cls) -> "Setting":
@@ -136,6 +141,7 @@ def rule(setting: Setting, name: RuleName, radius: float, like: torch.Tensor) ->
 def paths(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Test error, sharpness, signal and noise over training, at the first radius; dimensions (rule, step, ...)."""
     network = problem(setting, device).to(torch.float64)
+    radius = setting.radius[0] * theorem_radius(setting).to(network.gram.w_w)
 
     def test_error(params):
         return measures.test_error(network, params, setting.points)
@@ -143,10 +149,14 @@ def paths(setting: Setting, device: str = "cpu") -> xr.Dataset:
     def sharpness(params):
         return measures.gauss_newton_sharpness(network, params)
 
+    def rise(params):
+        return network.train_loss(perturbed(network, params, radius)) - network.train_loss(params)
+
     quantities = [
         Quantity("test_error", test_error, (), "test error", "fraction"),
         Quantity("train_loss", network.train_loss, (), "training loss", "nats"),
         Quantity("sharpness", sharpness, (), "sharpness: largest Hessian eigenvalue"),
+        Quantity("rise", rise, (), "rise of the training loss at SAM's perturbed weights", "nats"),
         Quantity("gamma", lambda params: measures.signal_learning(network, params).mean((-2, -1)), (), "signal learned γ"),
         Quantity("rho", lambda params: memorised(network, params), (), "noise memorised ρ"),
     ]

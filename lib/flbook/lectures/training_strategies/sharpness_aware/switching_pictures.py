@@ -1,0 +1,80 @@
+"""Pictures of this lecture: what a page should not have to spell out."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+from flbook import plots
+
+COLOURS = {"GD": "#332288", "SAM": "#00707A", "SAM then GD": "#00707A", "GD then SAM": "#9A1B1E"}
+
+
+def maps(error: xr.DataArray, borders: Mapping) -> Figure:
+    """Test errors over dimension and signal of two rules, and where theory expects either border.
+
+    error: over (rule, d, mu, seed). borders: rule -> (name, function of d).
+    """
+    fig, axes = plots.panels(2, sharey=True)
+    for ax, (rule, (name, border)) in zip(axes, borders.items(), strict=True):
+        plots.phase_diagram(error.sel(rule=rule), "d", "mu", boundary={name: border}, limits=(0, 0.5), title=rule, ax=ax)
+        fig.legends[-1].remove()
+        ax.legend(loc="upper left", fontsize=9)
+    return fig
+
+
+def switched(survival: xr.DataArray, law: tuple, memorised: xr.DataArray, unit: xr.DataArray) -> Figure:
+    """Noise neurons that survive the first perturbation, and noise memorised under SAM, over the radius.
+
+    survival: over (ratio, seed); law: its closed form. memorised: over (radius, d, seed), in units of one step; unit:
+    the radius that keeps neurons off, over d, in the units of the axis.
+    """
+    fig, (left, right) = plots.panels(2)
+    measured = {"simulation": survival}
+    plots.series(measured, "ratio", paint={"simulation": plots.NOISE}, lines={"2(1−Φ)": law}, log="",
+                 title="Switched off at once ...", ax=left)
+    fig.legends[-1].remove()
+    series = {f"d = {d}": memorised.sel(d=d).drop_vars("d").assign_coords(
+        radius=("radius", (memorised.radius / unit.sel(d=d)).values,
+                {"long_name": "radius τ / τ_c", "units": "1"})) for d in memorised.d.values}
+    plots.series(series, "radius", joined=True, title="... and kept off", ax=right)
+    right.axvline(1.0, color=plots.THEORY, linestyle="--", linewidth=1.5)
+    right.set_xlim(0.02, 50)
+    plots.log_ticks(right)
+    return fig
+
+
+def race(paths: xr.Dataset) -> Figure:
+    """Signal learned and noise memorised over training, a panel for each of two rules."""
+    fig, axes = plots.panels(2, sharex=True, sharey=True)
+    for ax, (rule, title) in zip(axes, {"GD": "Gradient descent", "SAM": "SAM"}.items(), strict=True):
+        one = paths.sel(rule=rule).isel(step=slice(1, None))
+        plots.learning_curves(one, {"gamma": "γ", "rho": "ρ"}, log="xy", title=title, ylabel="coefficient", ax=ax)
+        ax.label_outer()
+    return fig
+
+
+def borders(crossings: Mapping[str, xr.DataArray], laws: Mapping) -> Figure:
+    """The signal that each rule needs over the dimension. crossings: by rule, over d. laws: name -> function of d."""
+    grid = np.geomspace(400, 40000, 40)
+    lines = {name: (grid, law(grid)) for name, law in laws.items()}
+    paint = {name: COLOURS[name] for name in crossings if name in COLOURS}
+    return plots.series(crossings, "d", paint=paint, lines=lines, title="Which signal a rule needs")
+
+
+def flatness(paths: xr.Dataset) -> Figure:
+    """Sharpness and test error over the training loss, from high to low; a line for each rule."""
+    fig, axes = plots.panels(2, sharex=True)
+    mean = paths.mean("seed", keep_attrs=True)
+    for ax, (name, title) in zip(axes, {"sharpness": "The Hessian", "test_error": "The test error"}.items(), strict=True):
+        for rule, style in (("GD", "-"), ("SAM", "--")):
+            one = mean.sel(rule=rule)
+            ax.plot(one.train_loss, one[name], style, color=COLOURS[rule], linewidth=2.4, label=rule)
+        ax.set(xscale="log", title=title, xlabel="training loss [nats]", ylabel=plots.look.label(mean[name]))
+        ax.set_xlim(0.75, 0.055)
+        plots.log_ticks(ax)
+    axes[0].set(yscale="log", ylim=(3, 40))
+    plots.log_ticks(axes[0])
+    axes[1].legend(loc="center right")
+    return fig
