@@ -77,8 +77,7 @@ class Setting(Grid):
     @classmethod
     def watched(cls) -> "Setting":
         """One cell that gradient descent gets wrong, step by step until the loss is below 0.1 under either rule."""
-        return cls(rule=("GD", "SAM"), d=(16000,), mu=(3.0,), seed=tuple(range(24)), lr=0.02,
-                   steps=1250)
+        return cls(rule=("GD", "SAM"), d=(16000,), mu=(3.0,), seed=tuple(range(24)), lr=0.02, steps=1250)
 
     @classmethod
     def paper(cls) -> "Setting":
@@ -153,13 +152,16 @@ def paths(setting: Setting, device: str = "cpu") -> xr.Dataset:
     def rise(params):
         return network.train_loss(perturbed(network, params, radius)) - network.train_loss(params)
 
+    def gamma(params):
+        return measures.signal_learning(network, params).mean((-2, -1))
+
     quantities = [
         Quantity("test_error", test_error, (), "test error", "fraction"),
         Quantity("train_loss", network.train_loss, (), "training loss", "nats"),
         Quantity("sharpness", sharpness, (), "sharpness: largest Hessian eigenvalue"),
         Quantity("rise", rise, (), "rise of the training loss at SAM's perturbed weights", "nats"),
-        Quantity("gamma", lambda params: measures.signal_learning(network, params).mean((-2, -1)), (), "signal learned γ"),
-        Quantity("rho", lambda params: memorised(network, params), (), "noise memorised ρ"),
+        Quantity("gamma", gamma, (), "signal learned γ"),
+        Quantity("rho", partial(memorised, network), (), "noise memorised ρ"),
     ]
     axes = ("d", "seed", "mu")
     runs = [fit(network, rule(setting, name, setting.radius[0], network.gram.w_w), setting.steps, quantities, axes,

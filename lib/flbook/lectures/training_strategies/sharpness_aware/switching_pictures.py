@@ -18,7 +18,8 @@ def maps(error: xr.DataArray, borders: Mapping) -> Figure:
     """
     fig, axes = plots.panels(2, sharey=True)
     for ax, (rule, (name, border)) in zip(axes, borders.items(), strict=True):
-        plots.phase_diagram(error.sel(rule=rule), "d", "mu", boundary={name: border}, limits=(0, 0.5), title=rule, ax=ax)
+        one, curve = error.sel(rule=rule), {name: border}
+        plots.phase_diagram(one, "d", "mu", boundary=curve, limits=(0, 0.5), title=rule, ax=ax)
         fig.legends[-1].remove()
         ax.legend(loc="upper left", fontsize=9)
     return fig
@@ -66,8 +67,8 @@ def borders(crossings: Mapping[str, xr.DataArray], laws: Mapping) -> Figure:
 def flatness(paths: xr.Dataset) -> Figure:
     """Sharpness and test error over the training loss, from high to low; a line for each rule."""
     fig, axes = plots.panels(2, sharex=True)
-    mean = paths.mean("seed", keep_attrs=True)
-    for ax, (name, title) in zip(axes, {"sharpness": "The Hessian", "test_error": "The test error"}.items(), strict=True):
+    mean, titles = paths.mean("seed", keep_attrs=True), {"sharpness": "The Hessian", "test_error": "The test error"}
+    for ax, (name, title) in zip(axes, titles.items(), strict=True):
         for rule, style in (("GD", "-"), ("SAM", "--")):
             one = mean.sel(rule=rule)
             ax.plot(one.train_loss, one[name], style, color=COLOURS[rule], linewidth=2.4, label=rule)
