@@ -39,6 +39,7 @@ def survival(problem: GramTraining, radius: float | Tensor) -> Float[Tensor, "*E
 def survival_law(ratio, n: int, snr: float = 0.0):
     r"""The same for large d: :math:`2(1-\Phi(\kappa\,\tau/(\sigma_0\sqrt{nm})))`.
 
-    Here :math:`\kappa^{-2}=1+n\,\mathrm{SNR}^2/2` is the signal's part of the gradient's length. ratio: :math:`\tau/(\sigma_0\sqrt{nm})`, a number or an array.
+    With :math:`\kappa^{-2}=1+n\,\mathrm{SNR}^2/2`, the signal's part of the gradient's length. ratio:
+    :math:`\tau/(\sigma_0\sqrt{nm})`, a number or an array.
     """
     return 2 * norm.sf(ratio / (1 + n * snr**2 / 2) ** 0.5)

@@ -14,14 +14,14 @@ COLOURS = {"GD": "#332288", "SAM": "#00707A", "SAM then GD": "#00707A", "GD then
 def maps(error: xr.DataArray, borders: Mapping) -> Figure:
     """Test errors over dimension and signal of two rules, and where theory expects either border.
 
-    error: over (rule, d, mu, seed). borders: rule -> (name, function of d).
+    error: over (rule, d, mu, seed). borders: rule -> function of d.
     """
     fig, axes = plots.panels(2, sharey=True)
-    for ax, (rule, (name, border)) in zip(axes, borders.items(), strict=True):
-        one, curve = error.sel(rule=rule), {name: border}
-        plots.phase_diagram(one, "d", "mu", boundary=curve, limits=(0, 0.5), title=rule, ax=ax)
+    titles = {"GD": "Gradient descent", "SAM then GD": "SAM, then gradient descent"}
+    for ax, (rule, border) in zip(axes, borders.items(), strict=True):
+        one = error.sel(rule=rule)
+        plots.phase_diagram(one, "d", "mu", boundary=border, limits=(0, 0.5), title=titles[rule], ax=ax)
         fig.legends[-1].remove()
-        ax.legend(loc="upper left", fontsize=9)
     return fig
 
 
@@ -61,7 +61,11 @@ def borders(crossings: Mapping[str, xr.DataArray], laws: Mapping) -> Figure:
     grid = np.geomspace(400, 40000, 40)
     lines = {name: (grid, law(grid)) for name, law in laws.items()}
     paint = {name: COLOURS[name] for name in crossings if name in COLOURS}
-    return plots.series(crossings, "d", paint=paint, lines=lines, title="Which signal a rule needs")
+    fig = plots.series(crossings, "d", paint=paint, lines=lines, title="Which signal a rule needs")
+    for line in fig.axes[0].get_lines():
+        if line.get_label() == "GD":  # the others lie on it
+            line.set_markersize(13)
+    return fig
 
 
 def flatness(paths: xr.Dataset) -> Figure:
