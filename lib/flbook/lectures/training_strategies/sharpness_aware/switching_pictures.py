@@ -46,13 +46,12 @@ def switched(survival: xr.DataArray, law: tuple, memorised: xr.DataArray, unit: 
     return fig
 
 
-def race(paths: xr.Dataset) -> Figure:
-    """Signal learned and noise memorised over training, a panel for each of two rules."""
-    fig, axes = plots.panels(2, sharex=True, sharey=True)
-    for ax, (rule, title) in zip(axes, {"GD": "Gradient descent", "SAM": "SAM"}.items(), strict=True):
-        one = paths.sel(rule=rule).isel(step=slice(1, None))
-        plots.learning_curves(one, {"gamma": "γ", "rho": "ρ"}, log="xy", title=title, ylabel="coefficient", ax=ax)
-        ax.label_outer()
+def race(path: xr.Dataset, title: str) -> Figure:
+    """Signal learned and noise memorised over training under one rule. path: over (step, seed)."""
+    later = path.isel(step=slice(1, None))
+    fig = plots.learning_curves(later, {"gamma": "γ", "rho": "ρ"}, log="xy", title=title, ylabel="coefficient")
+    fig.axes[0].set_ylim(0.003, 40)
+    plots.log_ticks(fig.axes[0])
     return fig
 
 
