@@ -44,7 +44,7 @@ class Setting(Grid):
     model: tuple[Rival, ...] = axis(["network"], "model")
     rule: tuple[RuleName, ...] = axis(["GD", "SAM then GD"], "rule")
     radius: tuple[NonNegative, ...] = axis([1.0], "SAM's radius τ", "m√n/(2σ_ξ√d)")
-    d: tuple[Count, ...] = axis([500, 2000, 8000, 32000], "patch dimension d")
+    d: tuple[Count, ...] = axis([500, 4000, 32000], "patch dimension d")
     mu: tuple[NonNegative, ...] = axis(lattice(1.4, 6.5, 5), "signal strength |μ|", "σ_ξ")
     seed: tuple[Natural, ...] = axis(range(10), "seed")
     n: Count = 20  # samples
@@ -77,7 +77,7 @@ class Setting(Grid):
     @classmethod
     def watched(cls) -> "Setting":
         """One cell that gradient descent gets wrong, step by step until the loss is below 0.1 under either rule."""
-        return cls(rule=("GD", "SAM"), d=(16000,), mu=(3.0,), seed=tuple(range(24)), lr=0.02, steps=1250)
+        return cls(rule=("GD", "SAM"), d=(16000,), mu=(3.0,), seed=tuple(range(16)), lr=0.02, steps=1300)
 
     @classmethod
     def paper(cls) -> "Setting":
