@@ -1,0 +1,84 @@
+"""Pictures of this lecture: what a page should not have to spell out."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+from flbook import plots
+
+COLOURS = {"GD": "#332288", "SAM": "#00707A", "SAM then GD": "#00707A", "GD then SAM": "#9A1B1E"}
+
+
+def maps(error: xr.DataArray, borders: Mapping) -> Figure:
+    """Test errors over dimension and signal of two rules, and where theory expects either border.
+
+    error: over (rule, d, mu, seed). borders: rule -> function of d.
+    """
+    fig, axes = plots.panels(2, sharey=True)
+    titles = {"GD": "Gradient descent", "SAM then GD": "SAM, then gradient descent"}
+    for ax, (rule, border) in zip(axes, borders.items(), strict=True):
+        one = error.sel(rule=rule)
+        plots.phase_diagram(one, "d", "mu", boundary=border, limits=(0, 0.5), title=titles[rule], ax=ax)
+        fig.legends[-1].remove()
+    return fig
+
+
+def switched(survival: xr.DataArray, law: tuple, memorised: xr.DataArray, unit: xr.DataArray) -> Figure:
+    """Noise neurons that survive the first perturbation, and noise memorised under SAM, over the radius.
+
+    survival: over (ratio, seed); law: its closed form. memorised: over (radius, d, seed), in units of one step; unit:
+    the radius that keeps neurons off, over d, in the units of the axis.
+    """
+    fig, (left, right) = plots.panels(2)
+    measured = {"simulation": survival}
+    plots.series(measured, "ratio", paint={"simulation": plots.NOISE}, lines={"2(1−Φ)": law}, log="",
+                 title="Switched off at once ...", ax=left)
+    fig.legends[-1].remove()
+    series = {f"d = {d}": memorised.sel(d=d).drop_vars("d").assign_coords(
+        radius=("radius", (memorised.radius / unit.sel(d=d)).values,
+                {"long_name": "radius τ / τ_c", "units": "1"})) for d in memorised.d.values}
+    plots.series(series, "radius", joined=True, title="... and kept off", ax=right)
+    right.axvline(1.0, color=plots.THEORY, linestyle="--", linewidth=1.5)
+    right.set_xlim(0.02, 50)
+    plots.log_ticks(right)
+    return fig
+
+
+def race(path: xr.Dataset, title: str) -> Figure:
+    """Signal learned and noise memorised over training under one rule. path: over (step, seed)."""
+    later = path.isel(step=slice(1, None))
+    fig = plots.learning_curves(later, {"gamma": "γ", "rho": "ρ"}, log="xy", title=title, ylabel="coefficient")
+    fig.axes[0].set_ylim(0.003, 40)
+    plots.log_ticks(fig.axes[0])
+    return fig
+
+
+def borders(crossings: Mapping[str, xr.DataArray], laws: Mapping) -> Figure:
+    """The signal that each rule needs over the dimension. crossings: by rule, over d. laws: name -> function of d."""
+    grid = np.geomspace(400, 40000, 40)
+    lines = {name: (grid, law(grid)) for name, law in laws.items()}
+    paint = {name: COLOURS[name] for name in crossings if name in COLOURS}
+    fig = plots.series(crossings, "d", paint=paint, lines=lines, title="Which signal a rule needs")
+    for line in fig.axes[0].get_lines():
+        if line.get_label() == "GD":  # the others lie on it
+            line.set_markersize(13)
+    return fig
+
+
+def flatness(paths: xr.Dataset) -> Figure:
+    """Sharpness and test error over the training loss, from high to low; a line for each rule."""
+    fig, axes = plots.panels(2, sharex=True)
+    mean, titles = paths.mean("seed", keep_attrs=True), {"sharpness": "The Hessian", "test_error": "The test error"}
+    for ax, (name, title) in zip(axes, titles.items(), strict=True):
+        for rule, style in (("GD", "-"), ("SAM", "--")):
+            one = mean.sel(rule=rule)
+            ax.plot(one.train_loss, one[name], style, color=COLOURS[rule], linewidth=2.4, label=rule)
+        ax.set(xscale="log", title=title, xlabel="training loss [nats]", ylabel=plots.look.label(mean[name]))
+        ax.set_xlim(0.75, 0.055)
+        plots.log_ticks(ax)
+    axes[0].set(yscale="log", ylim=(3, 40))
+    plots.log_ticks(axes[0])
+    axes[1].legend(loc="center right")
+    return fig
