@@ -22,8 +22,7 @@ FIGURES = {
     "clusters": dict(n=40, d=2000, angle=90, mu=8.0, stretch=1.0, p=0.1, patches=2, model="network", seed=0, draws=6),
     "search": dict(link=2, d=1000, lr=0.5, start=1.0, seed=0),
     "prompt": dict(n=10, trained=10, noise=0.5, inputs="line", seed=0),
-    "rules": dict(rule="sam", mu=1.2, d=200, factor=1.0, activation="relu", radius=0.5, p=0.3, beta=0.98, n=20, m=5,
-                  steps=600, seed=0),
+    "rules": dict(rule="sam", mu=1.2, d=200, factor=1.0, activation="relu", radius=0.5, p=0.3, beta=0.98, n=20, seed=0),
 }
 
 # The same figure on every run has the same id. Without scripts the picture stays where it is.

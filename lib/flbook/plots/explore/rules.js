@@ -139,14 +139,15 @@ const logSteps = (steps, points = 40) => [...new Set([0, steps, Math.floor(steps
 class Run { // one rule from the common start; unit(): the uniform numbers that decide on flips
   constructor(net, rule, {lr, own, steps = 400, unit, standard}) {
     const zero = () => new Float64Array(net.start.length);
-    Object.assign(this, {net, rule, lr, own, steps, unit, standard, t: 0, w: net.start.slice(), g: zero(), v: zero(), u: zero(), at: logSteps(steps), rows: []});
+    Object.assign(this, {net, rule, lr, own, steps, unit, standard, t: 0, diverged: false, w: net.start.slice(), g: zero(), v: zero(), u: zero(), at: logSteps(steps), rows: []});
   }
   step() { RULES[this.rule].step(this); this.t++; }
-  get done() { return this.rows.length === this.at.length; }
+  get done() { return this.diverged || this.rows.length === this.at.length; }
   get last() { return this.rows[this.rows.length - 1]; }
   record() {
-    const {net, w, t} = this, {gamma, rho} = net.decompose(w);
-    this.rows.push({step: t, gamma: Math.max(...gamma), rho: Math.max(...rho), loss: net.trainLoss(w), error: errorOf(net.fresh(w, this.standard))});
+    const {net, w, t} = this, {gamma, rho} = net.decompose(w), loss = net.trainLoss(w);
+    if (!(loss < 1e4)) this.diverged = true; // not a number, too
+    else this.rows.push({step: t, gamma: Math.max(...gamma), rho: Math.max(...rho), loss, error: errorOf(net.fresh(w, this.standard))});
   }
   work(ms) { // for so long, or until done
     const end = performance.now() + ms;
@@ -169,9 +170,10 @@ function draw({n, m, d, mu, q = 1, seed = 0}) { // a network at its start, and i
 
 // ---- the figure
 const NAMES = Object.keys(RULES), CHANCE = 0.5, POINTS = 1024, FITTED = 0.1, nearest = (values, v) => values.reduce((best, x, i) => Math.abs(x - v) < Math.abs(values[best] - v) ? i : best, 0);
+const HALO = 'style="paint-order:stroke;stroke:var(--ground);stroke-width:5px"', two = x => short(+x.toPrecision(2));
 function mount(box, given = {}) {
-  const first = {rule: "sam", mu: 1.2, d: 200, factor: 1, activation: "relu", radius: RULES.sam.value, p: RULES.noise.value, beta: RULES.momentum.value, n: 20, m: 5, steps: 600, seed: 0, ...given};
-  const {n, m, steps} = first, own = {sam: first.radius, noise: first.p, momentum: first.beta}; // a rule's own number stays while another rule is looked at
+  const first = {rule: "sam", mu: 1.2, d: 200, factor: 1, activation: "relu", radius: RULES.sam.value, p: RULES.noise.value, beta: RULES.momentum.value, n: 20, seed: 0, ...given};
+  const {n} = first, m = 5, steps = 600, own = {sam: first.radius, noise: first.p, momentum: first.beta}; // a rule's own number stays while another rule is looked at
   for (const rule in own) own[rule] = nearest(RULES[rule].values, own[rule]);
   let seed = first.seed, shown = "", net, netKey = "", runs = {}, standard, working = 0;
   const number = rule => RULES[rule].own ? RULES[rule].values[own[rule]] : undefined;
@@ -210,7 +212,7 @@ function mount(box, given = {}) {
   }
   function offer() { // the slider of the rule's own number
     const input = box.querySelector("[name=own]"), {own: label, values} = RULES[shown];
-    input.parentElement.firstChild.data = (label || "own number") + " ";
+    input.parentElement.firstChild.data = (label || "rule’s own number") + " ";
     input.disabled = !label;
     if (label) { input.max = values.length - 1; view.set("own", own[shown]); }
   }
@@ -221,15 +223,15 @@ function mount(box, given = {}) {
       {name: "rule", kind: "choice", label: "rule", value: first.rule, choices: Object.fromEntries(NAMES.map(rule => [rule, RULES[rule].name]))},
       {name: "activation", kind: "choice", label: "activation", value: first.activation, choices: {relu: "ReLU", square: "ReLU squared"}},
       {name: "mu", kind: "range", label: "signal |μ|", min: 0.5, max: 5, step: 0.02, log: true, value: first.mu},
-      {name: "d", kind: "range", label: "dimension d", min: 40, max: ROOM, step: 0.05, log: true, value: first.d, show: d => short(Math.round(d))},
-      {name: "factor", kind: "range", label: "step size, all rules", min: 0.1, max: 10, step: 0.1, log: true, value: first.factor, show: (f, {chosen}) => `× ${short(+f.toPrecision(2))} (η = ${short(chosen.lr)})`},
+      {name: "d", kind: "range", label: "dimension d", min: 40, max: ROOM, step: 0.05, log: true, value: first.d, show: (d, {setting}) => short(setting.d)},
+      {name: "factor", kind: "range", label: "step size", min: 0.1, max: 10, step: 0.1, log: true, value: first.factor, show: (f, {chosen}) => `× ${short(+f.toPrecision(2))} (η = ${short(chosen.lr)})`},
       {name: "own", kind: "range", label: "SAM radius r", min: 0, max: 11, step: 1, value: 0, show: () => RULES[shown].own ? short(number(shown)) : "(none)"},
       {name: "again", kind: "button", label: "New data", act: v => { seed++; v.refresh(); }},
     ],
     panels: [
       {caption: '<b style="color:var(--signal)">Signal learned, largest γ (thick)</b>; <b style="color:var(--noise)">noise memorised, largest ρ (dashes)</b>. Thin grey: the same under gradient descent.'},
       {caption: '<b style="color:var(--test)">Test error (thick)</b>, training loss (grey). Thin dashes: test error under gradient descent.'},
-      {caption: "Test error at the end of each rule, on this draw; ▸ is the chosen one. Click a bar to choose its rule."},
+      {caption: "Test error at the end of each rule, on this draw; ▸ is the chosen one. Dotted: guessing. Click a bar to choose its rule."},
     ],
     compute,
     draw: (v, now) => { pictures(v, now); carryOn(now); },
@@ -242,7 +244,8 @@ function mount(box, given = {}) {
   };
 
   function pictures(v, now) { race(v, now); errors(v, now); all(v, now); if (now.chosen.done && now.gd.done) say(v, now); else if (!box.querySelector(".fll-say").textContent) v.say("The networks are being trained."); }
-  const ends = (a, {rule}) => rule === "sam" ? a.upright(Math.floor(steps / 2), {dash: "2 3"}) : ""; // here SAM hands over
+  const ends = (a, {rule}, at = Math.floor(steps / 2)) => rule !== "sam" ? "" : // here SAM hands over
+    a.upright(at, {dash: "2 3"}) + a.words(a.px(at) - 4, 18, "SAM", 'text-anchor="end"') + a.words(a.px(at) + 4, 18, "GD");
   const curve = (run, name) => run.rows.filter(q => q.step).map(q => [q.step, q[name]]);
 
   function race(v, {chosen, gd}) {
@@ -255,47 +258,52 @@ function mount(box, given = {}) {
 
   function errors(v, {chosen, gd}) {
     const a = axes({x: [1, steps], y: [0, 0.75], logx: true, xlabel: "training step"}), {loss, error} = chosen.last || {loss: 0, error: 0};
-    const level = chosen.rule === "noise" ? a.line([[1, floor(chosen)], [steps, floor(chosen)]], {width: 1.5, dash: "7 4"}) + a.words(a.px(1) + 4, a.py(floor(chosen)) - 5, "−ln(1 − p)") : "";
-    v.svg(1, a.frame() + ends(a, chosen) + level + a.line(curve(gd, "error"), {colour: "test", width: 1.4, dash: "6 3"}) + a.line(curve(chosen, "loss"), {colour: "soft", width: 2}) + a.line(curve(chosen, "error"), {colour: "test", width: 3.5}),
+    const f = floor(chosen), high = f > 0.25, level = chosen.rule !== "noise" ? "" : a.line([[1, f], [steps, f]], {width: 1.5, dash: "7 4"}) + // the words stand where the curves are not
+      a.words(a.px(high ? steps : 1) + (high ? 0 : 4), a.py(f) + (f > 0.08 ? 15 : -5), "−ln(1 − p)", (high ? 'text-anchor="end" ' : "") + HALO);
+    v.svg(1, a.frame() + ends(a, chosen) + a.line(curve(gd, "error"), {colour: "test", width: 1.4, dash: "6 3"}) + a.line(curve(chosen, "loss"), {colour: "soft", width: 2}) + a.line(curve(chosen, "error"), {colour: "test", width: 3.5}) + level,
       `At step ${chosen.t}: training loss ${short(loss)}, test error ${error.toFixed(3)}.`);
   }
 
+  const ending = ({done, diverged, last}, waiting) => diverged ? "diverges" : done ? last.error.toFixed(2) : waiting;
   function all(v, {chosen}) {
-    const a = axes({x: [0, 1], y: [0, 1]}), LEFT = 116, FULL = 104, ROW = 27, x = e => LEFT + FULL * Math.min(e / CHANCE, 1);
-    const rows = NAMES.map((rule, i) => {
-      const y = 8 + i * ROW, mine = rule === chosen.rule, run = runs[rule], e = run.done ? run.last.error : 0, bold = mine ? ' font-weight="700"' : "";
-      return `<g data-rule="${rule}" style="cursor:pointer"><rect x="0" y="${y}" width="260" height="${ROW}" fill="var(--ground)"/>` +
-        a.words(LEFT - 5, y + 18, (mine ? "▸ " : "") + RULES[rule].name, 'text-anchor="end"' + bold) +
-        (run.done ? `<rect x="${LEFT}" y="${y + 4}" width="${Math.max(x(e) - LEFT, 1).toFixed(1)}" height="${ROW - 8}" fill="var(--test)" opacity="${mine ? 0.9 : 0.45}"/>` + a.words(x(e) + 5, y + 18, e.toFixed(2), bold) : a.words(LEFT + 5, y + 18, "…")) + "</g>";
+    const a = axes({x: [0, 1], y: [0, 1]}), LEFT = 130, FULL = 94, ROW = 27, TOP = 8, FOOT = TOP + NAMES.length * ROW, x = e => LEFT + FULL * Math.min(e / CHANCE, 1);
+    const bars = NAMES.map((rule, i) => {
+      const {done, diverged, last} = runs[rule], y = TOP + i * ROW, width = done && !diverged ? Math.max(x(last.error) - LEFT, 1) : 0;
+      return `<rect x="0" y="${y}" width="260" height="${ROW}" fill="var(--ground)" data-rule="${rule}"/>` +
+        `<rect x="${LEFT}" y="${y + 4}" width="${width.toFixed(1)}" height="${ROW - 8}" fill="var(--test)" opacity="${rule === chosen.rule ? 0.95 : 0.45}" data-rule="${rule}"/>`;
     });
-    const foot = 8 + NAMES.length * ROW;
-    v.svg(2, rows.join("") + `<path d="M${LEFT} 8V${foot}M${x(CHANCE)} 8V${foot}" fill="none" stroke="var(--soft)"/>` + a.words(LEFT, foot + 15, "0", 'text-anchor="middle"') + a.words(x(CHANCE), foot + 15, "½", 'text-anchor="middle"'),
-      "Test error at the end: " + NAMES.map(rule => `${RULES[rule].name} ${runs[rule].done ? runs[rule].last.error.toFixed(2) : "not yet known"}`).join(", ") + ".");
+    const names = NAMES.map((rule, i) => {
+      const {done, diverged, last} = runs[rule], y = TOP + i * ROW + 18, mine = rule === chosen.rule, how = `data-rule="${rule}" `, bold = mine ? 'font-weight="700" ' : "";
+      return a.words(LEFT - 5, y, (mine ? "▸ " : "") + RULES[rule].name, how + 'text-anchor="end"') + a.words((done && !diverged ? x(last.error) : LEFT) + 5, y, ending(runs[rule], "…"), how + bold + HALO);
+    });
+    const line = (at, dash) => `<path d="M${at} ${TOP}V${FOOT}" stroke="var(--soft)" stroke-width="1.5" pointer-events="none"${dash}/>`;
+    v.svg(2, `<g style="cursor:pointer">${bars.join("")}${line(LEFT, "")}${line(x(CHANCE), ' stroke-dasharray="2 3"')}${names.join("")}</g>` + a.words(LEFT, FOOT + 15, "0", 'text-anchor="middle"') + a.words(x(CHANCE), FOOT + 15, "½", 'text-anchor="middle"'),
+      "Test error at the end: " + NAMES.map(rule => RULES[rule].name + " " + ending(runs[rule], "not yet known")).join(", ") + ".");
   }
 
   const floor = run => -Math.log(1 - run.own); // training loss if all margins are log((1-p)/p)
   const fitted = run => run.rows.find(q => q.loss < FITTED);
-  const share = ({gamma, rho}) => rho > gamma ? `noise memorised is ${short(+(rho / gamma).toPrecision(2))} times the signal learned` : `the signal learned is ${short(+(gamma / rho).toPrecision(2))} times the noise memorised`;
+  const share = ({gamma, rho}) => rho > gamma ? `noise memorised is ${two(rho / gamma)} times the signal learned` : `the signal learned is ${two(gamma / rho)} times the noise memorised`;
   function fits(run) {
     const then = fitted(run);
-    return then ? `has a training loss below ${FITTED} at step ${then.step}, and there ${share(then)}` : `ends at a training loss of ${short(+run.last.loss.toPrecision(2))}, and there ${share(run.last)}`;
+    return then ? `has a training loss below ${FITTED} at step ${then.step}, and there ${share(then)}` : `ends at a training loss of ${two(run.last.loss)}, and there ${share(run.last)}`;
   }
   function say(v, {chosen, gd, order}) {
-    const {rule, rows, last} = chosen, half = run => run.rows.find(q => q.step === Math.floor(steps / 2)), on = half(chosen), plain = half(gd), other = fitted(gd);
-    const beside = rule !== "gd" && other ? ` (gradient descent: step ${other.step}, ${short(+(other.rho / other.gamma).toPrecision(2))} times)` : "";
+    const {rule, rows, last} = chosen, half = run => run.rows.find(q => q.step === Math.floor(steps / 2)) || run.last, on = half(chosen), plain = half(gd), other = fitted(gd);
+    const beside = rule !== "gd" && other ? ` (gradient descent: step ${other.step}, ${two(other.rho / other.gamma)} times)` : "";
     const words = {
       gd: () => `Gradient descent ${fits(gd)}.`,
-      sam: () => `${on.rho < plain.rho / 4 ? "SAM keeps the noise down while the signal grows" : on.gamma > 1.5 * plain.gamma ? "SAM learns more of the signal but memorises, too" : "SAM at this radius does not keep the noise down"}: ` +
-        `after its ${on.step} steps ρ = ${short(on.rho)} and γ = ${short(on.gamma)}, under gradient descent ρ = ${short(plain.rho)} and γ = ${short(plain.gamma)}.`,
+      sam: () => `${on.rho < plain.rho / 4 ? "SAM keeps the noise down while the signal grows" : on.gamma > on.rho && plain.gamma < plain.rho ? "Under SAM the signal leads, not the noise" : on.gamma > 1.5 * plain.gamma ? "SAM learns more of the signal but memorises, too" : "SAM at this radius does not keep the noise down"}: ` +
+        `after its ${on.step} steps ρ = ${two(on.rho)} and γ = ${two(on.gamma)}, under gradient descent ρ = ${two(plain.rho)} and γ = ${two(plain.gamma)}.`,
       noise: () => { const late = rows.filter(q => q.step >= steps / 2), mean = late.reduce((s, q) => s + q.loss, 0) / late.length;
-        return `Wrong labels keep the training loss from zero: it is about ${mean.toFixed(2)} (theory: −ln(1 − p) = ${floor(chosen).toFixed(2)}). ρ ends at ${short(last.rho)}, under gradient descent at ${short(gd.last.rho)}; γ at ${short(last.gamma)} and ${short(gd.last.gamma)}.`; },
+        return `Wrong labels keep the training loss from zero: it is about ${mean.toFixed(2)} (theory for equal margins: −ln(1 − p) = ${floor(chosen).toFixed(2)}). ρ ends at ${two(last.rho)}, under gradient descent at ${two(gd.last.rho)}; γ at ${two(last.gamma)} and ${two(gd.last.gamma)}.`; },
       momentum: () => `Momentum, a mean over about ${short(Math.round(1 / (1 - chosen.own)))} steps, ${fits(chosen)}${beside}.`,
       adam: () => `Adam ${fits(chosen)}${beside}.`,
       sign: () => `Sign descent ${fits(chosen)}${beside}.`,
     };
-    const rest = order.every(run => run.done) ? NAMES.slice().sort((a, b) => runs[a].last.error - runs[b].last.error) : [];
-    const error = `Test error at the end ${last.error.toFixed(2)}` + (rule !== "gd" ? `; gradient descent ${gd.last.error.toFixed(2)}.` : rest.length ? `; the six rules range from ${runs[rest[0]].last.error.toFixed(2)} to ${runs[rest[5]].last.error.toFixed(2)}.` : ".");
-    v.say(words[rule]() + " " + error);
+    const rest = order.every(run => run.done && !run.diverged) ? NAMES.slice().sort((a, b) => runs[a].last.error - runs[b].last.error) : [];
+    const error = `Test error at the end ${last.error.toFixed(2)}` + (rule !== "gd" ? `; gradient descent ${ending(gd)}.` : rest.length ? `; the six rules range from ${runs[rest[0]].last.error.toFixed(2)} to ${runs[rest[5]].last.error.toFixed(2)}.` : ".");
+    v.say(chosen.diverged ? `At this step size ${RULES[rule].name} diverges.` : (chosen.own === 0 ? `With ${RULES[rule].own.split(" ").pop()} = 0 the rule is gradient descent: it ${fits(chosen)}.` : words[rule]()) + " " + error);
   }
   return view;
 }
