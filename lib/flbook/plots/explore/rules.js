@@ -228,7 +228,7 @@ function mount(box, given = {}) {
       {name: "activation", kind: "choice", label: "activation", value: first.activation, choices: {relu: "ReLU", square: "ReLU squared"}},
       {name: "mu", kind: "range", label: "signal |μ|", min: 0.5, max: 5, step: 0.02, log: true, value: first.mu},
       {name: "d", kind: "range", label: "dimension d", min: 40, max: ROOM, step: 0.05, log: true, value: first.d, show: (d, {setting}) => short(setting.d)},
-      {name: "factor", kind: "range", label: "step size", min: 0.1, max: 10, step: 0.1, log: true, value: first.factor, show: (f, {chosen}) => `× ${short(+f.toPrecision(2))} (η = ${short(chosen.lr)})`},
+      {name: "factor", kind: "range", label: "step size", min: 0.1, max: 10, step: 0.1, log: true, value: first.factor, show: (f, {chosen}) => `× ${short(+f.toPrecision(2))} (η = ${short(chosen.lr)})`},
       {name: "own", kind: "range", label: "SAM radius r", min: 0, max: 11, step: 1, value: 0, show: () => RULES[shown].own ? short(number(shown)) : "(none)"},
       {name: "again", kind: "button", label: "New data", act: v => { seed++; v.refresh(); }},
     ],
