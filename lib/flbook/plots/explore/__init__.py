@@ -22,6 +22,7 @@ FIGURES = {
     "clusters": dict(n=40, d=2000, angle=90, mu=8.0, stretch=1.0, p=0.1, patches=2, model="network", seed=0, draws=6),
     "search": dict(link=2, d=1000, lr=0.5, start=1.0, seed=0),
     "prompt": dict(n=10, trained=10, noise=0.5, inputs="line", seed=0),
+    "rules": dict(rule="sam", mu=1.2, d=200, factor=1.0, activation="relu", radius=0.5, p=0.3, beta=0.98, n=20, seed=0),
 }
 
 # The same figure on every run has the same id. Without scripts the picture stays where it is.
@@ -50,6 +51,8 @@ def live(name, still, *, alt, caption="", label="", **given):
         ``"search"``: twelve runs of online SGD look for the direction of a single-index model, by the overlap's exact
         chain; `start` is the overlap at the start in units of :math:`d^{-1/2}`.
         ``"prompt"``: linear attention and other predictors on a regression prompt whose examples can be moved.
+        ``"rules"``: one network and data set, trained in weights by one of six rules (``"gd"``, ``"sam"``, ``"noise"``,
+        ``"momentum"``, ``"adam"``, ``"sign"``); `factor` multiplies the step size of each.
     still
         A Matplotlib figure that shows the same.
     alt
