@@ -38,6 +38,20 @@ def _remembered(beta: Scalar, memory: Params, direction: Params) -> Params:
     return {name: per_member(beta, v) * v + direction[name] for name, v in memory.items()}
 
 
+def _blend(memory: Tensor, new: Tensor, share: Scalar) -> Tensor:
+    """(1 - share) memory + share new, in one pass through memory: these rules are bound by it."""
+    share = per_member(share, memory)
+    return torch.lerp(memory, new, share.to(memory) if isinstance(share, Tensor) else share)
+
+
+def _down(p: Tensor, size: Scalar, direction: Tensor) -> Tensor:
+    """p - size * direction, in one pass."""
+    size = per_member(size, p)
+    if isinstance(size, Tensor):
+        return torch.addcmul(p, size.to(p), direction, value=-1)
+    return torch.sub(p, direction, alpha=size)
+
+
 class _Plain(Checked):
     """What most rules share: nothing to remember."""
 
@@ -390,13 +404,13 @@ class Adam(_Plain):
         """One step."""
         (taken, first, second), (one, two), grad = state, self.betas, problem.gradient(params)
         lr, taken = self.rate(state), taken + 1
-        first = {name: per_member(one, m) * m + per_member(1 - one, m) * grad[name] for name, m in first.items()}
-        second = {name: per_member(two, v) * v + per_member(1 - two, v) * grad[name].square()
-                  for name, v in second.items()}
+        first = {name: _blend(m, grad[name], 1 - one) for name, m in first.items()}
+        second = {name: _blend(v, grad[name].square(), 1 - two) for name, v in second.items()}
+        size, root = lr / (1 - one**taken), (1 - two**taken) ** 0.5
         moved = {}
         for name, p in params.items():
-            scale = (second[name] / per_member(1 - two**taken, p)).sqrt() + per_member(self.epsilon, p)
-            moved[name] = p - per_member(lr, p) * first[name] / per_member(1 - one**taken, p) / scale
+            scale = second[name].sqrt().div_(per_member(root, p)).add_(per_member(self.epsilon, p))
+            moved[name] = _down(p, size, first[name] / scale)
         return moved, (taken, first, second)
 
 
