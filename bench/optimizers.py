@@ -1,0 +1,108 @@
+"""What training in coefficients and in ensembles saves, rule by rule, against a loop of PyTorch's own optimizers.
+
+    python bench/optimizers.py
+
+256 two-layer networks on signal-noise data, n = 20, m = 10. Rules linear in gradients: in coefficients, at d = 1000,
+and that the weights are the same. Adam and sign descent, which leave the span: all networks at once in weights, at
+d = 200 and d = 1000. The loop trains 8 of the 256 and counts them 32 times. One core, float64 in coefficients and
+float32 in weights; both ways in turn, five times, minimum of each.
+"""
+
+import time
+
+import torch
+from record import record
+
+from flbook import SignalNoise, Training, TwoLayerCNN, fit
+from flbook.dynamics.gram import GramTraining
+from flbook.models.activations import softplus
+from flbook.training.optimizers import Adam, GradientDescent, Momentum, SharpnessAware, SignDescent
+
+N, M, MEMBERS, LOOPED, STEPS, REPEATS = 20, 10, 256, 8, 100, 5
+LR = 0.05
+LINEAR = {"gradient descent": GradientDescent(LR), "momentum": Momentum(LR), "SAM": SharpnessAware(LR, 0.1)}
+SIGNED = {"Adam": Adam(1e-3), "sign descent": SignDescent(1e-3)}
+
+
+def networks(d: int, seeds: tuple[int, ...], dtype: torch.dtype) -> tuple:
+    """A data model, its samples and networks, one a seed; softplus has no kink that makes rounding a difference."""
+    data = SignalNoise(n=N, d=d)
+    return data, data.draw(seeds), TwoLayerCNN(d, M, 0.01, softplus, seed=seeds, dtype=dtype)
+
+
+def of_torch(rule, parameters) -> torch.optim.Optimizer:
+    """PyTorch's own optimizer of a rule; SAM and sign descent take the steps that gradient descent takes."""
+    if isinstance(rule, Adam):
+        return torch.optim.Adam(parameters, lr=rule.lr)
+    return torch.optim.SGD(parameters, lr=rule.lr, momentum=rule.beta if isinstance(rule, Momentum) else 0.0)
+
+
+def looped(rule, d: int, dtype: torch.dtype) -> tuple[float, torch.Tensor]:
+    """Seconds and weights of one network after another, as one would write it in PyTorch."""
+    given, found = [networks(d, (seed,), dtype) for seed in range(LOOPED)], []
+    begin = time.perf_counter()
+    for _, sample, cnn in given:
+        x, y, optimizer = sample.x.to(dtype), sample.observed.to(dtype), of_torch(rule, cnn.parameters())
+        for _ in range(STEPS):
+            if isinstance(rule, SharpnessAware):
+                _perturbed_gradient(cnn, x, y, rule.radius)
+            else:
+                _backward(cnn, x, y)
+            if isinstance(rule, SignDescent):
+                cnn.w.grad.sign_()
+            optimizer.step()
+        found.append(cnn.w.detach()[0])
+    return (time.perf_counter() - begin) * MEMBERS / LOOPED, torch.stack(found)
+
+
+def _backward(cnn, x, y) -> None:
+    cnn.zero_grad()
+    torch.nn.functional.softplus(-y * cnn(x)).mean().backward()
+
+
+def _perturbed_gradient(cnn, x, y, radius: float) -> None:
+    """SAM's gradient, at the worst point nearby; the weights are put back."""
+    _backward(cnn, x, y)
+    with torch.no_grad():
+        reach = radius * cnn.w.grad / cnn.w.grad.norm()
+        cnn.w += reach
+    _backward(cnn, x, y)
+    with torch.no_grad():
+        cnn.w -= reach
+
+
+def in_coefficients(rule, d: int, dtype: torch.dtype) -> tuple[float, torch.Tensor]:
+    """Seconds and weights of all networks at once, from their inner products, whose making counts."""
+    data, sample, cnn = networks(d, tuple(range(MEMBERS)), dtype)
+    begin = time.perf_counter()
+    params = fit(GramTraining.of(data, sample, cnn), rule, STEPS).params
+    took = time.perf_counter() - begin
+    moved = params["mu"][:LOOPED, :, None] * sample.mu + params["xi"][:LOOPED] @ sample.xi[:LOOPED]
+    return took, cnn.w.detach()[:LOOPED] + moved.unflatten(1, (2, M))
+
+
+def in_weights(rule, d: int, dtype: torch.dtype) -> tuple[float, torch.Tensor]:
+    """Seconds and weights of all networks at once, in weights."""
+    _, sample, cnn = networks(d, tuple(range(MEMBERS)), dtype)
+    begin = time.perf_counter()
+    params = fit(Training(cnn, sample.x, sample.observed), rule, STEPS).params
+    return time.perf_counter() - begin, params["w"][:LOOPED]
+
+
+def main() -> None:
+    """Measure, print, and write what was found beside this file."""
+    torch.set_num_threads(1)
+    cases = [(name, rule, 1000, in_coefficients, torch.float64) for name, rule in LINEAR.items()]
+    cases += [(name, rule, d, in_weights, torch.float32) for name, rule in SIGNED.items() for d in (200, 1000)]
+    found = {"networks, samples, steps": f"{MEMBERS}, {N}, {STEPS}"}
+    for name, rule, d, together, dtype in cases:
+        pairs = [(together(rule, d, dtype), looped(rule, d, dtype)) for _ in range(REPEATS)]
+        ours, loop = (min(pair[way][0] for pair in pairs) for way in (0, 1))
+        found[f"{name}, d = {d}: loop over ensemble, seconds"] = round(loop / ours, 1)
+        difference = abs(pairs[0][0][1] - pairs[0][1][1]).max()
+        found[f"{name}, d = {d}: largest difference of weights"] = float(f"{difference:.1e}")
+    record("optimizers", found)
+
+
+if __name__ == "__main__":
+    main()
