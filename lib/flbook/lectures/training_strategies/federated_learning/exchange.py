@@ -1,0 +1,36 @@
+"""What a federation is worth, in samples of a client that trains alone: the power of the agreement r that says so."""
+
+import numpy as np
+import xarray as xr
+
+from flbook import fits
+from flbook.lectures.training_strategies.federated_learning.federation import agreeing
+
+
+def agreements(federated: xr.DataArray) -> xr.DataArray:
+    """r of every cell; dimensions (clients, agreement)."""
+    return agreeing(federated.clients, federated.agreement)
+
+
+def exponent(federated: xr.DataArray, alone: xr.DataArray, samples: int) -> fits.Fit:
+    """The power p for which a federation of N samples errs like a client alone with N r^p samples.
+
+    By least squares over all cells with 0 < rho < 1; between its samples the error of the client alone is a straight
+    line in log n.
+    """
+    inner = federated.sel(agreement=(federated.agreement > 0) & (federated.agreement < 1))
+    log_r = np.log(agreements(inner)).transpose("clients", "agreement").to_numpy().ravel()
+    cells = inner.stack(cell=("clients", "agreement")).drop_vars(("clients", "agreement", "cell"))
+    both = xr.concat([cells, alone.rename(n="cell").drop_vars("cell")], "cell")
+    grid, powers = np.log(alone.n.to_numpy()), np.linspace(0, 4, 401)
+    at = np.log(samples) + powers[:, None] * log_r
+
+    def fitted(means):
+        """Of one row of means or several: (R, cells and client) -> (R,)."""
+        found = []
+        for row in means:
+            missed = np.interp(at, grid, row[len(log_r) :]) - row[: len(log_r)]
+            found.append(powers[(missed**2).sum(1).argmin()])
+        return np.array(found)
+
+    return fits.statistic(both, fitted, ("cell",))
