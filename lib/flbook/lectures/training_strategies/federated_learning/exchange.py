@@ -22,15 +22,17 @@ def exponent(federated: xr.DataArray, alone: xr.DataArray, samples: int) -> fits
     log_r = np.log(agreements(inner)).transpose("clients", "agreement").to_numpy().ravel()
     cells = inner.stack(cell=("clients", "agreement")).drop_vars(("clients", "agreement", "cell"))
     both = xr.concat([cells, alone.rename(n="cell").drop_vars("cell")], "cell")
-    grid, powers = np.log(alone.n.to_numpy()), np.linspace(0, 4, 401)
+    grid, powers = np.log(alone.n.to_numpy()), np.linspace(0, 4, 81)
     at = np.log(samples) + powers[:, None] * log_r
 
     def fitted(means):
         """Of one row of means or several: (R, cells and client) -> (R,)."""
         found = []
         for row in means:
-            missed = np.interp(at, grid, row[len(log_r) :]) - row[: len(log_r)]
-            found.append(powers[(missed**2).sum(1).argmin()])
+            missed = ((np.interp(at, grid, row[len(log_r) :]) - row[: len(log_r)]) ** 2).sum(1)
+            k = min(max(missed.argmin(), 1), len(powers) - 2)
+            bend, slope = missed[k - 1] - 2 * missed[k] + missed[k + 1], missed[k + 1] - missed[k - 1]
+            found.append(powers[k] - (slope / bend / 2 if bend > 0 else 0) * (powers[1] - powers[0]))
         return np.array(found)
 
     return fits.statistic(both, fitted, ("cell",))

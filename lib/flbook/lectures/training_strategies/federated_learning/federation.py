@@ -9,6 +9,7 @@ and noise is Gaussian and orthogonal to all of these features. Every client has 
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -41,8 +42,8 @@ class Federation(Grid):
         return self.noise_norm / self.d**0.5
 
 
-def agreeing(clients: int, agreement: float) -> float:
-    """r = (1 + (K-1) rho)/K: squared length of the mean of K signals, over that of one of them."""
+def agreeing(clients: Any, agreement: Any) -> Any:
+    """r = (1 + (K-1) rho)/K: squared length of the mean of K signals, over that of one; numbers or arrays."""
     return (1 + (clients - 1) * agreement) / clients
 
 
@@ -64,8 +65,9 @@ def pooled(
     y = (1 - 2 * (torch.arange(total) % n % 2)).double()
     signal = torch.cat([y[:, None] * signals.double().repeat_interleave(n, 0), xi.new_zeros(total, total)], 1)
     noise = torch.cat([xi.new_zeros(total, features), torch.eye(total, dtype=torch.float64)], 1)
-    network = PatchTraining(Basis.of(vectors, w), torch.stack([signal, noise], 1), y, signs(w.shape[-2], w) / federation.m,
-                            relu_power(3), features=features, sigma_xi=federation.sigma_xi, orthogonal=True)
+    a = signs(w.shape[-2], w) / federation.m
+    network = PatchTraining(Basis.of(vectors, w), torch.stack([signal, noise], 1), y, a, relu_power(3),
+                            features=features, sigma_xi=federation.sigma_xi, orthogonal=True)
     return network.to(devices.device(device), torch.float32)
 
 
