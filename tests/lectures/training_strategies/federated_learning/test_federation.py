@@ -72,22 +72,23 @@ def test_the_mean_response_and_the_noise_grow_as_the_proof_says(rho):
     a, a_1 = ((problem.overlaps(p) @ signals.T) * sign for p in (before, after))
     factor = 3 * lr / (4 * TINY.m) * TINY.mu**2 * agreeing(K, rho)
     grown = (a_1 - a).mean(-1)
-    torch.testing.assert_close(grown, factor * a.square().mean(-1), rtol=1e-9, atol=1e-14)
-    assert (grown >= factor * a.mean(-1).square() * (1 - 1e-9)).all()
+    torch.testing.assert_close(grown, factor * a.square().mean(-1), rtol=1e-6, atol=0)  # from float32
+    assert (grown >= factor * a.mean(-1).square() * (1 - 1e-6)).all()
     u, u_1 = (problem.preactivations(p)[..., problem.features :] for p in (before, after))
     own = (sign * problem.observed[None] > 0) & (u > 0)
     expected = 3 * lr / (2 * K * N * TINY.m) * TINY.noise_norm**2 * u.square()
-    torch.testing.assert_close((u_1 - u)[own], expected[own], rtol=1e-9, atol=1e-14)
+    torch.testing.assert_close((u_1 - u)[own], expected[own], rtol=1e-6, atol=0)
 
 
 def test_errors_are_those_of_fresh_samples_and_weights():
-    problem, signals, seed = network(0.5), strengths(K, 0.5), (0, 1)
+    signals, seed, weak = strengths(K, 0.5), (0, 1), replace(TINY, mu=1.7)
+    problem = pooled(weak, signals, N, seed).to(torch.float64)
     params = fit(problem, GradientDescent(0.5), 60).params
     errors = own_errors(problem, params, signals, 4096)
     features, d = signals.shape[1], TINY.d
     xi = TINY.sigma_xi * rng.normal((K * N, d), seed, "noise")
     xi[..., :features] = 0
-    mu = TINY.mu * torch.eye(features, d, dtype=torch.float64)
+    mu = weak.mu * torch.eye(features, d, dtype=torch.float64)
     vectors = torch.cat([mu.expand(2, -1, -1), xi], 1)
     w = initial_weights(d, 2 * TINY.m, TINY.sigma_0, seed) + params["c"] @ vectors
     fresh = TINY.sigma_xi * rng.normal((4000, d), 7, "fresh")
