@@ -81,9 +81,9 @@ def test_the_mean_response_and_the_noise_grow_as_the_proof_says(rho):
 
 
 def test_errors_are_those_of_fresh_samples_and_weights():
-    signals, seed, weak = strengths(K, 0.5), (0, 1), replace(TINY, mu=1.7)
+    signals, seed, weak = strengths(K, 0.5), (0, 1), replace(TINY, mu=2.5)
     problem = pooled(weak, signals, N, seed).to(torch.float64)
-    params = fit(problem, GradientDescent(0.5), 60).params
+    params = fit(problem, GradientDescent(0.5), 40).params
     errors = own_errors(problem, params, signals, 4096)
     features, d = signals.shape[1], TINY.d
     xi = TINY.sigma_xi * rng.normal((K * N, d), seed, "noise")
@@ -100,5 +100,5 @@ def test_errors_are_those_of_fresh_samples_and_weights():
     noise = outputs(fresh)[:, None, :]
     plus, minus = (outputs(sign * signals @ mu)[..., None] + noise for sign in (1, -1))
     direct = ((plus <= 0).double().mean(-1) + (minus >= 0).double().mean(-1)) / 2
-    assert 0.02 < direct.mean() < 0.48
+    assert (0.05 < direct).all() and (direct < 0.4).all()
     torch.testing.assert_close(errors, direct, rtol=0, atol=0.03)
