@@ -21,7 +21,8 @@ def exchange(federated: xr.DataArray, alone: xr.DataArray, samples: int) -> Figu
         agreement="worth") for k, curve in zip(federated.clients.values, curves.values(), strict=True)}
     line = {"a client alone": (yardstick.worth.values, yardstick.values)}
     plots.series(moved, "worth", lines=line, ylim=(-0.02, 0.53), log="x", title="The same dots, in samples", ax=right)
-    right.set_xlim(8, 115)
+    right.set_xlim(1, 120)
+    plots.look.log_ticks(right)
     for legend in list(fig.legends):  # one for both panels
         legend.remove()
     shown = {text: handle for ax in (left, right) for handle, text in zip(*ax.get_legend_handles_labels(), strict=True)}
