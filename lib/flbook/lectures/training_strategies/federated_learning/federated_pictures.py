@@ -12,12 +12,12 @@ def exchange(federated: xr.DataArray, alone: xr.DataArray, samples: int) -> Figu
     """Mean test error against the agreement of the signals, and against what it is worth in samples of one's own."""
     fig, (left, right) = plots.panels(2, sharey=True)
     mean, worth = federated.mean("seed", keep_attrs=True), samples * agreements(federated) ** 1.5
-    curves = {f"K = {k}": mean.sel(clients=k, drop=True) for k in federated.clients.values}
+    curves = {f"M = {k}": mean.sel(clients=k, drop=True) for k in federated.clients.values}
     plots.series(curves, "agreement", joined=True, log="", ylim=(-0.02, 0.53), title="Federated clients",
                  levels={"chance": 0.5}, ax=left)
     name = {"long_name": "worth in samples of one's own"}
     yardstick = alone.mean("seed", keep_attrs=True).rename(n="worth")
-    moved = {f"K = {k}": curve.assign_coords(worth=("agreement", worth.sel(clients=k).values, name)).swap_dims(
+    moved = {f"M = {k}": curve.assign_coords(worth=("agreement", worth.sel(clients=k).values, name)).swap_dims(
         agreement="worth") for k, curve in zip(federated.clients.values, curves.values(), strict=True)}
     line = {"a client alone": (yardstick.worth.values, yardstick.values)}
     plots.series(moved, "worth", lines=line, ylim=(-0.02, 0.53), log="x", title="The same dots, in samples", ax=right)
@@ -27,6 +27,16 @@ def exchange(federated: xr.DataArray, alone: xr.DataArray, samples: int) -> Figu
         legend.remove()
     shown = {text: handle for ax in (left, right) for handle, text in zip(*ax.get_legend_handles_labels(), strict=True)}
     fig.legend(shown.values(), shown.keys(), loc="outside lower center", ncols=3, fontsize=9)
+    return fig
+
+
+def race(racing: xr.Dataset, title: str) -> Figure:
+    """Largest responses to signal and noise over training; the same axes for every frame."""
+    fig, (ax,) = plots.panels(1)
+    fig.set_size_inches(5.2, 3.0)
+    plots.learning_curves(racing, {"gamma": "signal", "rho": "noise"}, log="xy", title=title, ylabel="largest response",
+                          ax=ax)
+    ax.set_ylim(0.015, 8)
     return fig
 
 

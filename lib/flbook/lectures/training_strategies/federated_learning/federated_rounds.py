@@ -1,6 +1,6 @@
-"""Local steps between two averages: federated averaging of clients with one common signal, at every E.
+"""Local steps between two averages: federated averaging of clients with one common signal, at every H.
 
-E = 1 is gradient descent on the pooled samples; E equal to all steps averages once, at the end.
+H = 1 is gradient descent on the pooled samples; H equal to all steps averages once, at the end.
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ VERSION = 1
 class Setting(Federation):
     """Everything the experiment depends on; tuples are the axes of the sweep."""
 
-    every: tuple[Count, ...] = axis([1], "local steps E between averages")
+    every: tuple[Count, ...] = axis([1], "local steps H between averages")
     seed: tuple[Natural, ...] = axis(range(2), "seed")
     clients: Count = 10
     n: Count = 10  # samples of a client

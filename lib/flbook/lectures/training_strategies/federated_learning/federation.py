@@ -1,4 +1,4 @@
-r"""The data of this lecture: K clients, each with a signal of its own and with patches [y mu_k, xi].
+r"""The data of this lecture: M clients, each with a signal of its own and with patches [y mu_k, xi].
 
 Signals have the inner products :math:`\langle\mu_k, \mu_l\rangle = \rho\,\|\mu\|^2`: each is a mixture of one common
 feature and one feature of the client,
@@ -43,18 +43,18 @@ class Federation(Grid):
 
 
 def agreeing(clients: Any, agreement: Any) -> Any:
-    """r = (1 + (K-1) rho)/K: squared length of the mean of K signals, over that of one; numbers or arrays."""
+    """alpha = (1 + (M-1) rho)/M: squared length of the mean of M signals, over that of one; numbers or arrays."""
     return (1 + (clients - 1) * agreement) / clients
 
 
-def strengths(clients: int, agreement: float) -> Float[Tensor, "K features"]:
+def strengths(clients: int, agreement: float) -> Float[Tensor, "M features"]:
     """Each client's signal in the features: the common one first, then one for each client."""
     common = torch.full((clients, 1), agreement**0.5, dtype=torch.float64)
     return torch.cat([common, (1 - agreement) ** 0.5 * torch.eye(clients, dtype=torch.float64)], 1)
 
 
 def pooled(
-    federation: Federation, signals: Float[Tensor, "K features"], n: int, seed: tuple[int, ...], device: str = "cpu"
+    federation: Federation, signals: Float[Tensor, "M features"], n: int, seed: tuple[int, ...], device: str = "cpu"
 ) -> PatchTraining:
     """All samples in one pool, those of the first client first: ensemble axis (seed,). Each client has n samples."""
     features, total = signals.shape[1], len(signals) * n
@@ -78,8 +78,8 @@ def apart(network: PatchTraining, clients: int) -> PatchTraining:
 
 
 def own_errors(
-    network: PatchTraining, params: Params, signals: Float[Tensor, "K features"], points: int
-) -> Float[Tensor, "*E K"]:
+    network: PatchTraining, params: Params, signals: Float[Tensor, "M features"], points: int
+) -> Float[Tensor, "*E M"]:
     """Test error of each member on the fresh data of each client."""
     standard = measures.even_normal(points, network.test_directions).to(network.observed)
     noise = network.noise_outputs(network.fresh(params, standard))[..., None, :]
