@@ -1,0 +1,106 @@
+r"""Federated averaging over clients whose signals agree more or less, with one local step between two averages.
+
+Claim (Huang et al. 2024): federated averaging raises the signal-to-noise ratio and ends at a test error near zero,
+where local training without communication has a large constant one. This page's law: M clients with n
+samples each, whose signals agree to the share alpha, are worth M n alpha^(3/2) samples of a client that trains alone.
+"""
+
+from dataclasses import dataclass
+from itertools import product
+
+import torch
+import xarray as xr
+
+from flbook.domains import Count, Natural, Positive, Probability
+from flbook.dynamics.patches import PatchTraining
+from flbook.lectures.training_strategies.federated_learning.federation import Federation, own_errors, pooled, strengths
+from flbook.runs import axis, cached, labelled, sweeps
+from flbook.shapes import Quantity
+from flbook.training.fit import fit
+from flbook.training.optimizers import GradientDescent
+
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Setting(Federation):
+    """Everything the experiment depends on; tuples are the axes of the sweep."""
+
+    clients: tuple[Count, ...] = axis([10], "clients M")
+    agreement: tuple[Probability, ...] = axis([0.0, 0.5, 1.0], "agreement ρ of the signals")
+    seed: tuple[Natural, ...] = axis(range(10), "seed")
+    samples: Count = 100  # of all clients together
+    step: Positive = 0.03  # step size over the number of samples, so that each sample pulls equally at any N
+    steps: Count = 500
+
+    @classmethod
+    def tiny(cls) -> "Setting":
+        """A blink."""
+        return cls(clients=(2, 4), agreement=(0.0, 1.0), seed=(0, 1), samples=8, d=100, m=3, mu=3.0, steps=60,
+                   points=32)
+
+    @classmethod
+    def paper(cls) -> "Setting":
+        """Three federations of one hundred samples, on many seeds: an error is 0 or 1/2 in most of them."""
+        return cls(clients=(5, 10, 20), agreement=(0.0, 0.2, 0.35, 0.5, 0.65, 0.8, 1.0), seed=tuple(range(160)))
+
+    def check(self) -> None:
+        """Refuse clients that cannot share the samples evenly, and features and noise that do not fit into d."""
+        for k in self.clients:
+            if self.samples % k:
+                raise ValueError(f"clients must divide the {self.samples} samples evenly; got {k}")
+        if self.d <= self.samples + max(self.clients) + 1:
+            raise ValueError(f"d must be above samples and features together, {self.samples + max(self.clients) + 1}; "
+                             f"got {self.d}")
+
+
+def problem(setting: Setting, clients: int, agreement: float, device: str = "cpu") -> PatchTraining:
+    """The pooled problems of all seeds."""
+    signals = strengths(clients, agreement)
+    return pooled(setting, signals, setting.samples // clients, setting.seed, device)
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Train every cell to the end; dimensions (clients, agreement, seed)."""
+    rule, cells = GradientDescent(setting.step * setting.samples), []
+    for k, rho in product(setting.clients, setting.agreement):
+        network = problem(setting, k, rho, device)
+        params = fit(network, rule, setting.steps).params
+        error = own_errors(network, params, strengths(k, rho).to(network.observed), setting.points).mean(-1)
+        cells.append((error, network.train_loss(params)))
+    shape = len(setting.clients), len(setting.agreement)
+    error, loss = (torch.stack(column).unflatten(0, shape) for column in zip(*cells, strict=True))
+    dims = ("clients", "agreement", "seed")
+    return labelled({"test_error": (dims, error, "test error", "fraction"),
+                     "train_loss": (dims, loss, "training loss", "nats")}, setting.coordinates())
+
+
+run = sweeps(measure, chunk={"clients": 1, "agreement": 1, "seed": 40})
+
+
+@cached
+def race(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Signal, noise, loss and test error step by step, of the first cell; dimensions (step, seed)."""
+    k, rho = setting.clients[0], setting.agreement[0]
+    network, signals = problem(setting, k, rho, device), strengths(k, rho)
+    common = (signals.mean(0) / signals.mean(0).norm()).to(network.observed)
+
+    def gamma(params):
+        return (network.overlaps(params) @ common * network.a.sign()).amax(-1)
+
+    def noise(params):
+        seen = network.preactivations(params)[..., network.features :]
+        own = (network.a[:, None] * network.observed > 0).to(seen.dtype)
+        return (seen * own).amax(-2).mean(-1)
+
+    def test_error(params):
+        return own_errors(network, params, signals.to(network.observed), setting.points).mean(-1)
+
+    quantities = [
+        Quantity("gamma", gamma, (), "largest response to the signal"),
+        Quantity("rho", noise, (), "largest response to a noise patch, mean over samples"),
+        Quantity("train_loss", network.train_loss, (), "training loss", "nats"),
+        Quantity("test_error", test_error, (), "test error", "fraction"),
+    ]
+    rule = GradientDescent(setting.step * setting.samples)
+    return fit(network, rule, setting.steps, quantities, ("seed",)).history.assign_coords(setting.coordinates("seed"))

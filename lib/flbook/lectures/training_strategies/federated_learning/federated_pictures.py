@@ -1,0 +1,49 @@
+"""Pictures of this lecture: what a page should not have to spell out."""
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+from flbook import plots
+from flbook.lectures.training_strategies.federated_learning.exchange import agreements
+
+
+def exchange(federated: xr.DataArray, alone: xr.DataArray, samples: int) -> Figure:
+    """Mean test error against the agreement of the signals, and against what it is worth in samples of one's own."""
+    fig, (left, right) = plots.panels(2, sharey=True)
+    mean, worth = federated.mean("seed", keep_attrs=True), samples * agreements(federated) ** 1.5
+    curves = {f"M = {k}": mean.sel(clients=k, drop=True) for k in federated.clients.values}
+    plots.series(curves, "agreement", joined=True, log="", ylim=(-0.02, 0.53), title="Federated clients",
+                 levels={"chance": 0.5}, ax=left)
+    name = {"long_name": "worth in samples of one's own"}
+    yardstick = alone.mean("seed", keep_attrs=True).rename(n="worth")
+    moved = {f"M = {k}": curve.assign_coords(worth=("agreement", worth.sel(clients=k).values, name)).swap_dims(
+        agreement="worth") for k, curve in zip(federated.clients.values, curves.values(), strict=True)}
+    line = {"a client alone": (yardstick.worth.values, yardstick.values)}
+    plots.series(moved, "worth", lines=line, ylim=(-0.02, 0.53), log="x", title="The same dots, in samples", ax=right)
+    right.set_xlim(1, 120)
+    plots.look.log_ticks(right)
+    for legend in list(fig.legends):  # one for both panels
+        legend.remove()
+    shown = {text: handle for ax in (left, right) for handle, text in zip(*ax.get_legend_handles_labels(), strict=True)}
+    fig.legend(shown.values(), shown.keys(), loc="outside lower center", ncols=3, fontsize=9)
+    return fig
+
+
+def race(racing: xr.Dataset, title: str) -> Figure:
+    """Largest responses to signal and noise over training; the same axes for every frame."""
+    fig, (ax,) = plots.panels(1)
+    fig.set_size_inches(5.2, 3.0)
+    plots.learning_curves(racing, {"gamma": "signal", "rho": "noise"}, log="xy", title=title, ylabel="largest response",
+                          ax=ax)
+    ax.set_ylim(0.015, 8)
+    return fig
+
+
+def rounds(error: xr.DataArray, fits_alone: float) -> Figure:
+    """Mean test error against the local steps between averages. fits_alone: step at which a client has fitted noise."""
+    fig, (ax,) = plots.panels(1)
+    mean = error.mean("seed", keep_attrs=True)
+    lines = {"a client alone fits its noise": (np.array([fits_alone] * 2), np.array([0.0, 0.5]))}
+    return plots.series({"federated averaging": mean}, "every", joined=True, log="x", ylim=(-0.02, 0.53), lines=lines,
+                        levels={"chance": 0.5}, title="Averages must come in time", ax=ax)
