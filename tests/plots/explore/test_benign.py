@@ -103,3 +103,14 @@ def test_benign_errs_as_the_library_does(tab, d, mu):
     call = f"flbookLive.benign.train({{n: 20, m: 10, d: {d}, mu: {mu}, p: 0.1, seed}}).rows[0].testError"
     ours = np.array(tab.evaluate(f"() => Array.from({{length: 100}}, (_, seed) => {call})"))
     assert abs(ours.mean() - theirs.mean()) < 4 * np.hypot(ours.std(), theirs.std()) / 10
+
+
+def test_benign_a_click_on_the_map_asks_for_what_stands_there(opened):
+    """The middle of the cells, which leave room for words on their left and below, is d = 10⁴ and |μ| = 10."""
+    tab = opened("benign")
+    box = tab.locator(".fll canvas").bounding_box()
+    x, y = (38 + 260 - 8) / 2 / 260 * box["width"], (8 + 190 - 38) / 2 / 190 * box["height"]
+    tab.mouse.click(box["x"] + x, box["y"] + y)
+    for name, decades in (("d", 4), ("mu", 1)):
+        now = tab.evaluate(f"+document.querySelector('[name={name}]').value")
+        assert now == pytest.approx(decades, abs=0.03 + 0.05 * (name == "d")), name

@@ -2,6 +2,7 @@
 
 import math
 
+import matplotlib as mpl
 import numpy as np
 import pytest
 import torch
@@ -12,6 +13,7 @@ from flbook.lectures.benign_overfitting.xor import angle_laws, quadratic_kernel,
 from flbook.lectures.benign_overfitting.xor.clusters import XorSignalNoise
 from flbook.lectures.benign_overfitting.xor.xor_gram import XorGramTraining
 from flbook.models import identity, relu
+from flbook.plots import look
 
 AT = [0, 1, 5, 30, 100]
 
@@ -235,3 +237,12 @@ def test_clusters_curves_fill_while_one_looks(opened):
     tab = opened("clusters", n=20, draws=1)
     tab.wait_for_function("document.querySelector('.fll').dataset.filled")
     assert "Mean of 1 data sets" in tab.get_attribute(".fll figure:nth-child(3) svg", "aria-label")
+
+
+def test_clusters_wears_the_books_colours(opened):
+    """A model has one colour in the whole book, in a live figure too."""
+    tab = opened("clusters")
+    names = {"network": "network", "lazy": "lazy", "linear": "linear", "kernel": "quadratic kernel"}
+    read = "name => getComputedStyle(document.querySelector('.fll')).getPropertyValue('--' + name).trim()"
+    found = {name: mpl.colors.to_hex(tab.evaluate(read, name)) for name in names}
+    assert found == {name: look.MODELS[label][0].lower() for name, label in names.items()}

@@ -149,6 +149,7 @@ function train({n, m, d, mu, p, seed = 0, model = "network", steps = 600, points
 
 // ---- the figure
 const D = [100, 1e6], M = [1, 100], CELLS = 20, FIT = 0.02, HARM = 0.2;
+const LEFT = 76, RIGHT = 16, TOP = 16, BOTTOM = 76; // around the map's cells, in pixels of its canvas: as much as the other panels' axes leave
 function mount(box, given = {}) {
   const start = {n: 20, d: 2000, mu: 3, p: 0.1, m: 10, seed: 0, model: "network", steps: 600, ...given}, at = logSteps(start.steps);
   let seed = start.seed, cells = new Map(), filling = 0, drawn = "";
@@ -169,7 +170,7 @@ function mount(box, given = {}) {
       {name: "t", kind: "range", late: true, label: "after training step", min: 0, max: at.length - 1, step: 1, value: at.length - 1, show: i => String(at[i])},
     ],
     panels: [
-      {canvas: true, caption: "Test error, from dark (0) to bright (½). Dashed: n|μ|⁴ = 3d. Click, or use the sliders."},
+      {canvas: true, caption: "Test error, from dark (0) to bright (½). Grey: not trained yet. Dashed: n|μ|⁴ = 3d. Click, or use the sliders."},
       {caption: '<b style="color:var(--noise)">noise memorised ρ</b>, <b style="color:var(--test)">response to fresh noise σ|w| (dashes)</b>, <b style="color:var(--signal)">signal learned γ (thick)</b>.'},
       {caption: 'Fresh samples (green), training samples (ticks), wrong labels (<b style="color:var(--noise)">×</b>). Right of 0: predicted as labelled.'},
     ],
@@ -212,19 +213,23 @@ function mount(box, given = {}) {
   }
 
   function map(v, given) {
-    const s = setting(given), canvas = v.panels[0], c = canvas.getContext("2d"), w = canvas.width, h = canvas.height, dx = w / CELLS, dy = h / CELLS;
-    const X = d => w * Math.log(d / D[0]) / Math.log(D[1] / D[0]), Y = mu => h * (1 - Math.log(mu / M[0]) / Math.log(M[1] / M[0]));
-    c.fillStyle = v.colour("edge"); c.fillRect(0, 0, w, h);
+    const s = setting(given), canvas = v.panels[0], c = canvas.getContext("2d"), w = canvas.width - LEFT - RIGHT, h = canvas.height - TOP - BOTTOM, dx = w / CELLS, dy = h / CELLS;
+    const X = d => LEFT + w * Math.log(d / D[0]) / Math.log(D[1] / D[0]), Y = mu => TOP + h * (1 - Math.log(mu / M[0]) / Math.log(M[1] / M[0]));
+    c.clearRect(0, 0, canvas.width, canvas.height);
+    c.fillStyle = v.colour("edge"); c.fillRect(LEFT, TOP, w, h);
     for (const [key, error] of cells) {
       const [i, j] = key.split(",").map(Number);
-      c.fillStyle = viridis(2 * error); c.fillRect(i * dx, h - (j + 1) * dy, dx + 0.5, dy + 0.5);
+      c.fillStyle = viridis(2 * error); c.fillRect(LEFT + i * dx, TOP + h - (j + 1) * dy, dx + 0.5, dy + 0.5);
     }
     const border = () => { c.beginPath(); for (const d of D) c.lineTo(X(d), Y((3 * d / s.n) ** 0.25)); c.stroke(); };
+    c.save(); c.beginPath(); c.rect(LEFT, TOP, w, h); c.clip();
     c.setLineDash([]); c.strokeStyle = "#fff"; c.lineWidth = 6; border();
-    c.setLineDash([14, 9]); c.strokeStyle = "#000"; c.lineWidth = 3; border(); c.setLineDash([]);
+    c.setLineDash([14, 9]); c.strokeStyle = "#000"; c.lineWidth = 3; border(); c.setLineDash([]); c.restore();
     for (const [width, colour] of [[8, "#fff"], [3, "#000"]]) { c.lineWidth = width; c.strokeStyle = colour; c.beginPath(); c.arc(X(s.d), Y(s.mu), 12, 0, 7); c.stroke(); }
-    c.font = "27px system-ui"; c.lineWidth = 6; c.strokeStyle = "#fff"; c.fillStyle = "#000";
-    for (const [words, x, y] of [["d = 10²", 8, h - 10], ["10⁶", w - 56, h - 10], ["|μ| = 100", 8, 28], ["|μ| = 1", 8, h - 44]]) { c.strokeText(words, x, y); c.fillText(words, x, y); }
+    c.font = "27px system-ui"; c.fillStyle = v.colour("ink"); // words stand outside the cells
+    const words = (align, list) => { c.textAlign = align; for (const [text, x, y] of list) c.fillText(text, x, y); };
+    words("center", [["10²", X(1e2), h + TOP + 30], ["10⁴", X(1e4), h + TOP + 30], ["10⁶", X(1e6) - 12, h + TOP + 30], ["dimension d", LEFT + w / 2, canvas.height - 8]]);
+    words("right", [["100", LEFT - 8, Y(100) + 16], ["|μ|", LEFT - 8, Y(30)], ["10", LEFT - 8, Y(10) + 9], ["1", LEFT - 8, Y(1)]]);
     canvas.setAttribute("aria-label", `Map of test error over dimension, 100 to a million, and signal strength, 1 to 100. ${cells.size} of ${CELLS ** 2} cells are trained. ` +
       `The present network is at d = ${short(s.d)}, signal ${short(s.mu)}.`);
   }
@@ -257,7 +262,8 @@ function mount(box, given = {}) {
     view.set("d", Math.min(Math.max(d, D[0]), D[1])); view.set("mu", Math.min(Math.max(mu, M[0]), M[1])); view.refresh();
   };
   canvas.onclick = e => {
-    const q = canvas.getBoundingClientRect(), x = (e.clientX - q.left) / q.width, y = 1 - (e.clientY - q.top) / q.height;
+    const q = canvas.getBoundingClientRect(), zoom = canvas.width / q.width;
+    const x = ((e.clientX - q.left) * zoom - LEFT) / (canvas.width - LEFT - RIGHT), y = 1 - ((e.clientY - q.top) * zoom - TOP) / (canvas.height - TOP - BOTTOM);
     go(D[0] * (D[1] / D[0]) ** x, M[0] * (M[1] / M[0]) ** y);
   };
   canvas.onkeydown = e => {

@@ -178,9 +178,9 @@ const equal = ({u, v}) => Math.abs(v / u - 1) < 0.01, borderOf = ({angle, p, pat
 const DASH = {network: "", lazy: "7 4", kernel: "2 3", linear: "11 3 2 3"}, THICK = {network: 4.5, lazy: 2.2, kernel: 2.6, linear: 1.8}, NAMES = ["u", "v", "−u", "−v"];
 const SHAPE = {network: "M0-6L5.5 4H-5.5Z", lazy: "M0-6L5 0 0 6-5 0Z", kernel: "M-2-6H2V-2H6V2H2V6H-2V2H-6V-2H-2Z", linear: "M-5-5 5 5M5-5-5 5"};
 const WIDE = 260, HIGH = 190, ROOM = 84, ACROSS = 39, DOWN = 29, RS = Array.from({length: 11}, (_, i) => 10 ** (i / 2 - 1)), LIMITS = {angle: [10, 170], mu: [1, 64], stretch: [0.25, 4]};
-const ink = model => model === "linear" ? "var(--soft)" : `var(--${model})`, percent = x => `${Math.round(100 * x)}\u00a0%`, three = x => x.toFixed(3), bold = (name, words = name) => `<b style="color:${ink(name)}">${words}</b>`;
+const ink = model => `var(--${model})`, percent = x => `${Math.round(100 * x)}\u00a0%`, three = x => x.toFixed(3), bold = (name, words = name) => `<b style="color:${ink(name)}">${words}</b>`;
 const put = (x, y, body, scale = 1) => `<g transform="translate(${x.toFixed(1)} ${y.toFixed(1)}) scale(${scale})">${body}</g>`;
-const marker = (x, y, model, scale) => put(x, y, `<path d="${SHAPE[model]}" style="${model === "linear" ? "stroke:var(--soft);stroke-width:2.4" : `fill:${ink(model)};stroke:var(--ground);stroke-width:.7`}"/>`, scale);
+const marker = (x, y, model, scale) => put(x, y, `<path d="${SHAPE[model]}" style="${model === "linear" ? "stroke:var(--linear);stroke-width:2.4" : `fill:${ink(model)};stroke:var(--ground);stroke-width:.7`}"/>`, scale);
 const cluster = c => `<${c % 2 ? 'rect x="-7" y="-7" width="14" height="14"' : 'circle r="8"'} style="fill:var(--${c % 2 ? "noise" : "signal"});stroke:var(--ground);stroke-width:1.3"/>`; // label +1 or -1
 const halo = 'style="paint-order:stroke;stroke:var(--ground);stroke-width:4px;stroke-linejoin:round"';
 
@@ -204,8 +204,7 @@ function mount(box, given = {}) {
       {name: "again", kind: "button", label: "New data", act: v => { seed++; v.refresh(); }},
     ],
     panels: [
-      {caption: `The plane of u and v. Drag u (label +1) or v (label −1), or use the arrow keys on them. Lines: where outputs change sign without noise,
-        ${bold("network")} thick, ${bold("lazy")} dashed, ${bold("kernel")} dotted, ${bold("linear")} dash-dotted. Shade: what the chosen model says with noise, blue for +1; %: how often it is right; small dots: where its filters moved.`},
+      {caption: "The plane of u and v. Drag u (label +1) or v (label −1), or use the arrow keys on them."},
       {caption: "Test error of each model now. Dotted: chance. Dashed: theory, where there is a closed form (lazy: of many filters)."},
       {caption: ""},
     ],
@@ -221,6 +220,8 @@ function mount(box, given = {}) {
   // -- the plane: a picture for the shade, lines and marks above it, and two handles that stay where the focus is
   const svg = view.panels[0], picture = document.createElement("canvas");
   svg.setAttribute("role", "group");
+  svg.closest(".fll-panels").insertAdjacentHTML("afterend", `<p style="margin:0;font-size:13.5px">In the plane: lines, where outputs change sign without noise, ${bold("network")} thick, ${bold("lazy")} dashed,
+    ${bold("kernel")} dotted, ${bold("linear")} dash-dotted; shade, what the chosen model says with noise, blue for +1; %, how often it is right; small dots, where its filters moved.</p>`);
   svg.innerHTML = `<image width="${WIDE}" height="${HIGH}" preserveAspectRatio="none"></image><g></g>` + ["u", "v"].map(of =>
     `<g tabindex="0" role="slider" aria-label="Signal ${of}: left and right turn it, up and down stretch it" style="cursor:grab;touch-action:none"></g>`).join("");
   const [shade, drawing, ...handles] = svg.children;
@@ -275,11 +276,12 @@ function mount(box, given = {}) {
   function bars({s, models}) {
     const a = axes({x: [0, 0.65], y: [0, 4], xlabel: "test error", yticks: []}), rows = MODELS.map((model, i) => {
       const y = a.py(3.3 - i), e = models[model].testError, theory = closedForm(model, s);
-      return `<path d="M${a.px(0)} ${y}H${a.px(e).toFixed(1)}" style="stroke:${ink(model)}" stroke-width="7" opacity=".55"/>` +
+      return `<path d="M${a.px(0.5)} ${y - 7}v19" stroke="var(--ink)" stroke-width="1.5" stroke-dasharray="1.5 3"/>` + // no line through the words
+        `<path d="M${a.px(0)} ${y}H${a.px(e).toFixed(1)}" style="stroke:${ink(model)}" stroke-width="7" opacity=".55"/>` +
         (theory >= 0 ? `<path d="M${a.px(Math.min(theory, 0.65)).toFixed(1)} ${y - 10}v20" stroke="var(--ink)" stroke-width="2" stroke-dasharray="4 2.5"/>` : "") + marker(a.px(e), y, model, 1.15) +
         a.words(a.px(0) + 6, y - 11, `<tspan font-weight="600">${model}</tspan> ${score(model, s, models)}`, halo);
     });
-    view.svg(1, a.frame() + a.upright(0.5, {colour: "ink", dash: "1.5 3"}) + rows.join(""), `Test errors: ${MODELS.map(model => `${model} ${score(model, s, models)}`).join(", ")}.`);
+    view.svg(1, a.frame() + rows.join(""), `Test errors: ${MODELS.map(model => `${model} ${score(model, s, models)}`).join(", ")}.`);
   }
 
   // -- errors over the strength of both signals, trained in slices while nobody moves anything
@@ -299,7 +301,7 @@ function mount(box, given = {}) {
     view.svg(2, a.frame() + a.line(level, {width: 1.5, dash: "1.5 3"}) + lines + a.upright(inside(r), {dash: "2 3"}) + dots + gate,
       `Test error over signal strength, r from 0.1 to 10000; now r = ${short(r)}. ` + (count ? `Mean of ${count} data sets at r = 10: ${MODELS.map(model => `${model} ${three(sweep.cells[model + 4].sum / count)}`).join(", ")}.` : ""));
     view.panels[2].nextElementSibling.innerHTML = `Test error while u and v are stretched together: means of up to ${start.draws} data sets; large, the present one. ` +
-      (lines ? `Dashed: theory of ${bold("kernel")} and ${bold("lazy")} network.` : "No closed form where n > d or |v| ≠ |u|.") + (gate ? ` Short dashes, and the ring in the plane: the ${bold("network", "network’s")} border.` : "");
+      (lines ? `Dashed: theory of ${bold("kernel")} and ${bold("lazy")} network.` : "No closed form where n > d or |v| ≠ |u|.") + (gate ? ` Short dashes, and the ring in the plane: the ${bold("network", "network’s")} border (error about ¼).` : "");
   }
 
   function fill() {

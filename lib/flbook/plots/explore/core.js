@@ -58,8 +58,8 @@ function short(x) {
 const errorOf = margins => margins.reduce((sum, x) => sum + (x < 0) + (x === 0) / 2, 0) / margins.length;
 
 // ---- colours: those of the book's figures, by name, and their variants on a dark ground
-const LIGHT = "--ink:#1a1a1a;--soft:#5a5f66;--ground:#fff;--edge:#d0d4d9;--signal:#0072b2;--noise:#c24f00;--test:#007a59;--network:#a8407a;--lazy:#8c6d00;--kernel:#332288;color-scheme:light";
-const DARK = "--ink:#e8e8e8;--soft:#a9b0b8;--ground:#1b1e23;--edge:#444a52;--signal:#6cb8e6;--noise:#f2a36b;--test:#4fd1a5;--network:#e79ac4;--lazy:#d9b84a;--kernel:#aca0f5;color-scheme:dark";
+const LIGHT = "--ink:#1a1a1a;--soft:#5a5f66;--ground:#fff;--edge:#d0d4d9;--signal:#0072b2;--noise:#c24f00;--test:#007a59;--network:#328;--lazy:#a37;--kernel:#b0413e;--linear:#8a6a00;color-scheme:light";
+const DARK = "--ink:#e8e8e8;--soft:#a9b0b8;--ground:#1b1e23;--edge:#444a52;--signal:#6cb8e6;--noise:#f2a36b;--test:#4fd1a5;--network:#aca0f5;--lazy:#e79ac4;--kernel:#f28b8b;--linear:#d9b84a;color-scheme:dark";
 const CSS = `.fll{${LIGHT};color:var(--ink);background:var(--ground);border:1px solid var(--edge);border-radius:.4em;padding:.8em;margin:1em 0;
 font:15px/1.45 system-ui,sans-serif;box-sizing:border-box}
 :is(html[data-theme=dark],html[theme=dark],body[data-jp-theme-light=false]) .fll{${DARK}}
@@ -70,7 +70,7 @@ font:15px/1.45 system-ui,sans-serif;box-sizing:border-box}
 .fll :is(button,select,input,canvas,[tabindex]):focus-visible{outline:3px solid var(--signal);outline-offset:2px}
 .fll-buttons{display:flex;flex-wrap:wrap;gap:.5em .8em;align-items:center;margin:.4em 0}
 .fll-panels{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(15em,100%),1fr));gap:.6em 1.2em;margin:.5em 0}
-.fll figure{margin:0;text-align:left}.fll figcaption{font-size:13.5px;line-height:1.4;color:var(--soft);text-align:left;margin:.2em 0 0}
+.fll figure{margin:0;text-align:left}.fll.fll figcaption{font-size:13.5px;line-height:1.4;color:var(--soft);text-align:left;margin:.2em 0 0;padding:0}
 .fll :is(svg,canvas){display:block;width:100%;height:auto;overflow:visible}.fll canvas{cursor:crosshair}
 .fll svg text{font-size:13.5px;fill:var(--ink)}.fll-say{min-height:2.9em;margin:.4em 0 0;color:var(--ink)}`;
 

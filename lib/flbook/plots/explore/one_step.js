@@ -297,7 +297,7 @@ function mount(box, given = {}) {
     const value = `The largest singular value is ${short(singular[size.d - 1])} (theory ${short(limit.singularValue)}${eta > critical ? "" : ", the edge of the bulk"})`;
     const more = singular.slice(0, -1).filter(s => s > 1.1 * (1 + Math.sqrt(size.psi_2))).length, left = more ? ` The rest of the gradient carries ${more} more beyond the bulk’s edge.` : "";
     v.say(`η = ${short(eta)} is ${two(eta / critical)} times the threshold ${short(critical)}. ${value}, the overlap ${result.overlap.toFixed(2)} (theory ${limit.overlap.toFixed(2)}).${left} ` +
-      `After ridge regression the risk is ${short(risk)}, ${risk < floor ? "below" : "above"} the linear floor ${short(floor)}; the Gaussian equivalent, a linear model, has ${short(equivalent)}.`);
+      `After ridge regression the risk is ${short(risk)}, ${risk < floor ? "below" : "above"} the linear floor ${short(floor)}; the Gaussian equivalent, a linear model with noise that has the features’ first two moments, has ${short(equivalent)}.`);
   }
 
   return live.figure(box, {
@@ -313,8 +313,8 @@ function mount(box, given = {}) {
     panels: [
       {caption: 'Singular values of the first layer, erf neurons: <b>bulk (bars)</b> and <b style="color:var(--signal)">the largest (dot)</b>. Dashed: in the limit d&nbsp;→&nbsp;∞, the law of the random start, and the place of ' +
         'the largest, around which single draws scatter, by some 7 % at d = 80.'},
-      {caption: 'Squared cosine of the top singular direction with β∗. <b style="color:var(--signal)">Dots</b>: this draw; the large one is at the present η. Dashed: in the limit, of the ' +
-        'gradient’s rank-one part: second layer a times v, the average of μ₁ y x.'},
+      {caption: 'Squared cosine of the top singular direction with β∗. <b style="color:var(--signal)">Dots</b>: this draw; the large one is at the present η. Dashed: the limit, if ' +
+        'the gradient is replaced by the rank-one matrix a vᵀ, with a the output weights and v the average of μ₁ y x (μ₁: mean slope of the activation).'},
       {caption: 'Prediction of ridge regression, λ best in hindsight, on a fresh sample: <b style="color:var(--signal)">its mean (line)</b> and single inputs (grey dots). Dashed: target. Dotted: its best line.'},
     ],
     compute(s) {

@@ -277,7 +277,7 @@ function mount(box, given = {}) {
     paint(1, body, `Weights over the prompt's own loss, from the start at 0. Task ${said(own, d)}, ` + spoken(name => said(found[name], d)) + ".");
     const [x, y] = put(own), to = (p, q) => { task = d > 1 ? [p, q] : [p, 0]; };
     movable(1, 0, {x, y, words: ["task β", said(own, d)], values: own, look: shape(STAR, 0, 0, {hollow: true}), to});
-    caption(1).innerHTML = `The prompt's own loss over the weights b: ○ start, ☆ task (drag it), ${key("layer")}, ${key("step")}, ${key("average")} of y x, a step of size 1, ${key("squares")}, ${key("bayes")} (ridge).` +
+    caption(1).innerHTML = `The prompt's own loss over the weights b: ○ start, ☆ task (drag it), ${key("layer")}, ${key("step")} (on average over prompts of n), ${key("average")} of y x, a step of size 1, ${key("squares")}, ${key("bayes")} (ridge).` +
       (d > 1 ? " Thin: equal loss; dotted: along the gradient." : "");
   }
   const said = (b, d) => d > 1 ? `(${short(b[0])}, ${short(b[1])})` : short(b[0]);

@@ -84,7 +84,7 @@ def layers(stored: xr.Dataset) -> Figure:
         trained, (colour, marker) = part.risk.sel(parts="descent"), looks["linear attention"]
         ax.vlines(part.layers, trained.min("seed"), trained.max("seed"), color=colour)
         ax.plot(part.layers, trained.median("seed"), marker, color=colour, ms=9, label="trained layers")
-        ax.set(yscale="log", ylim=(1e-2, 4), ylabel="risk", title=kind.capitalize())
+        ax.set(yscale="log", ylim=(1e-4, 4), ylabel="risk", title=kind.capitalize())
         ax.set_xticks(part.layers)
     axes[1].set_xlabel("layers L")
     fig.legend(*axes[1].get_legend_handles_labels(), loc="outside lower center", ncols=2)

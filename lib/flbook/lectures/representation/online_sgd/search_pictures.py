@@ -58,7 +58,11 @@ def speeds(found: Mapping[int, xr.DataArray], fitted: Mapping[int, Fit]) -> Figu
             for k, da in found.items()}  # fmt: skip
     fig, (ax,) = plots.panels(1)
     fig.set_size_inches(LOW)
-    return plots.exponents(laws, "d", {"h₁": -1.0, "h₃": -2.0}, title="A flatter start, a longer search", ax=ax)
+    plots.exponents(laws, "d", {"h₁": -1.0, "h₃": -2.0}, title="A flatter start, a longer search", ax=ax)
+    for name, (colour, _) in plots.looks(list(laws)).items():  # the labels at the right are far from the first dots
+        da = laws[name][0].isel(d=0)
+        ax.annotate(name, (da.d.item(), da.mean().item()), xytext=(6, 5), textcoords="offset points", color=colour)
+    return fig
 
 
 def looks(once: xr.Dataset, twice: xr.Dataset, law: xr.DataArray, gated: xr.DataArray, d: int = 400) -> Figure:
