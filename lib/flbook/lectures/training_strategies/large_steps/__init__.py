@@ -1,0 +1,105 @@
+r"""Steps too large to settle, on a strong and a weak feature.
+
+Claim (Lu et al. 2024, Theorem 5 and Proposition 6, reported): where the output on strong data oscillates for ever, the
+weak feature is learned; at small steps it stays where it starts. The step size is given as c = 4 η |u|²/m, for the
+loss (f - y)² of the paper, in which the theorem's window 1/4 to 2/5 of η |u|²/m is 1 to 1.6.
+"""
+
+from dataclasses import dataclass
+
+import torch
+import xarray as xr
+
+from flbook import devices
+from flbook.domains import Count, FlipProbability, Natural, NonNegative, Positive
+from flbook.lectures.training_strategies.large_steps.by_hand import ByHand
+from flbook.lectures.training_strategies.large_steps.strong_weak import StrongWeak
+from flbook.runs import Grid, axis, cached, labelled, sweeps
+from flbook.shapes import Quantity
+from flbook.training.batches import Batches
+from flbook.training.fit import fit
+from flbook.training.optimizers import GradientDescent, LabelNoise
+from flbook.training.problem import Rule
+
+VERSION = 1
+POINTS = 80  # of a curve over training
+
+
+@dataclass(frozen=True)
+class Setting(Grid):
+    """Everything the experiment depends on; tuples are the axes of the sweep.
+
+    In the book: the sizes of the paper's experiment, all samples with both features and no noise.
+    """
+
+    c: tuple[Positive, ...] = axis([0.8, 1.2, 1.3, 1.4, 1.5, 1.59], "step size c")
+    seed: tuple[Natural, ...] = axis(range(10), "seed")
+    steps: Count = 16_000
+    n: Count = 16
+    d: Count = 64
+    weak_only: Natural = 0  # samples without the strong feature
+    ratio: Positive = 0.01  # ε = |v|²/|u|²
+    noise: NonNegative = 0.0  # length of a noise patch
+    m: Count = 8  # filters a sign
+    sigma_0: Positive = 0.01
+    batch: Count = 1  # samples of a step
+    order: Natural = 0  # seed of the shuffles
+    flip_prob: FlipProbability = 0.0  # of a label at a step
+
+    @classmethod
+    def tiny(cls) -> "Setting":
+        """A blink."""
+        return cls(c=(0.4, 1.2, 1.5), seed=(0, 1), steps=200, n=4, d=8, m=3, sigma_0=0.1)
+
+    @classmethod
+    def paper(cls) -> "Setting":
+        """Two of the sixteen samples without the strong feature, and noise."""
+        return cls(weak_only=2, noise=0.2, steps=20_000)
+
+    def check(self) -> None:
+        """Refuse data that cannot be, and batches that are larger than the data."""
+        self.data  # which checks itself
+        if self.batch > self.n:
+            raise ValueError(f"batch must be at most n = {self.n}; got {self.batch}")
+
+    @property
+    def data(self) -> StrongWeak:
+        """The data model."""
+        return StrongWeak(self.n, self.d, self.weak_only, self.ratio, self.noise)
+
+
+def problem(setting: Setting, device: str = "cpu") -> ByHand:
+    """The training problems of all seeds, the axis of step sizes still to come."""
+    return setting.data.training(setting.seed, setting.m, setting.sigma_0).to(devices.device(device))
+
+
+def rule(setting: Setting, network: ByHand) -> Rule:
+    """Gradient descent on half the squared error, with or without flips: step 2η = c m/(2 |u|²)."""
+    lr = torch.tensor(setting.c).to(network.x)[:, None].expand(-1, len(setting.seed)) * setting.m / 2
+    return LabelNoise(lr, setting.flip_prob, seed=setting.seed, axis=1) if setting.flip_prob else GradientDescent(lr)
+
+
+@cached
+def course(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Outputs on either feature alone, and training loss, over training; dimensions (step, c, seed)."""
+    network = problem(setting, device).spread(len(setting.c))
+    data = setting.data
+    quantities = [Quantity("weak", lambda p: data.alone(network, p, "weak"), (), "output on the weak feature"),
+                  Quantity("strong", lambda p: data.alone(network, p, "strong"), (), "output on the strong feature"),
+                  Quantity("train_loss", network.train_loss, (), "training loss")]
+    if setting.noise:
+        error = Quantity("test_error", lambda p: data.test_error(network, p), (), "test error on weak samples",
+                         "fraction")
+        quantities.append(error)
+    stepped = network if setting.batch == setting.n else Batches(network, setting.batch, setting.order)
+    history = fit(stepped, rule(setting, network), setting.steps, quantities, ("c", "seed"),
+                  at=[round(k * setting.steps / POINTS) for k in range(POINTS + 1)]).history
+    return history.assign_coords(setting.coordinates("c", "seed"))
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Outputs and loss at the end; dimensions (c, seed)."""
+    return course(setting, device).isel(step=-1, drop=True)
+
+
+run = sweeps(measure, chunk={"c": 3})
