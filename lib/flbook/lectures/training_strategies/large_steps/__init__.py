@@ -7,19 +7,19 @@ loss (f - y)² of the paper, in which the theorem's window 1/4 to 2/5 of η |u|�
 
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 import xarray as xr
 
 from flbook import devices
-from flbook.domains import Count, FlipProbability, Natural, NonNegative, Positive
+from flbook.domains import Count, Natural, NonNegative, Positive
 from flbook.lectures.training_strategies.large_steps.by_hand import ByHand
 from flbook.lectures.training_strategies.large_steps.strong_weak import StrongWeak
 from flbook.runs import Grid, axis, cached, labelled, sweeps
 from flbook.shapes import Quantity
 from flbook.training.batches import Batches
 from flbook.training.fit import fit
-from flbook.training.optimizers import GradientDescent, LabelNoise
-from flbook.training.problem import Rule
+from flbook.training.optimizers import GradientDescent
 
 VERSION = 1
 POINTS = 80  # of a curve over training
@@ -44,12 +44,16 @@ class Setting(Grid):
     sigma_0: Positive = 0.01
     batch: Count = 1  # samples of a step
     order: Natural = 0  # seed of the shuffles
-    flip_prob: FlipProbability = 0.0  # of a label at a step
 
     @classmethod
     def tiny(cls) -> "Setting":
         """A blink."""
-        return cls(c=(0.4, 1.2, 1.5), seed=(0, 1), steps=200, n=4, d=8, m=3, sigma_0=0.1)
+        return cls(c=(0.4, 1.1, 1.2), seed=(0, 1), steps=200, n=4, d=8, m=3, sigma_0=0.1)
+
+    @classmethod
+    def growing(cls) -> "Setting":
+        """The weak feature while it is small, from a start so small that it remains so."""
+        return cls(c=(1.05, 1.1, 1.15, 1.2, 1.3, 1.4, 1.5, 1.59), sigma_0=1e-5, steps=3200)
 
     @classmethod
     def paper(cls) -> "Setting":
@@ -73,10 +77,9 @@ def problem(setting: Setting, device: str = "cpu") -> ByHand:
     return setting.data.training(setting.seed, setting.m, setting.sigma_0).to(devices.device(device))
 
 
-def rule(setting: Setting, network: ByHand) -> Rule:
-    """Gradient descent on half the squared error, with or without flips: step 2η = c m/(2 |u|²)."""
-    lr = torch.tensor(setting.c).to(network.x)[:, None].expand(-1, len(setting.seed)) * setting.m / 2
-    return LabelNoise(lr, setting.flip_prob, seed=setting.seed, axis=1) if setting.flip_prob else GradientDescent(lr)
+def lr(setting: Setting, network: ByHand) -> torch.Tensor:
+    """Step sizes on half the squared error, twice the η of c = 4 η |u|²/m; shape (c, seed)."""
+    return torch.tensor(setting.c).to(network.x)[:, None].expand(-1, len(setting.seed)) * setting.m / 2
 
 
 @cached
@@ -86,15 +89,39 @@ def course(setting: Setting, device: str = "cpu") -> xr.Dataset:
     data = setting.data
     quantities = [Quantity("weak", lambda p: data.alone(network, p, "weak"), (), "output on the weak feature"),
                   Quantity("strong", lambda p: data.alone(network, p, "strong"), (), "output on the strong feature"),
+                  Quantity("log_right", lambda p: data.log_right(network, p), (), "log of the right filters' output"),
                   Quantity("train_loss", network.train_loss, (), "training loss")]
     if setting.noise:
         error = Quantity("test_error", lambda p: data.test_error(network, p), (), "test error on weak samples",
                          "fraction")
         quantities.append(error)
     stepped = network if setting.batch == setting.n else Batches(network, setting.batch, setting.order)
-    history = fit(stepped, rule(setting, network), setting.steps, quantities, ("c", "seed"),
+    history = fit(stepped, GradientDescent(lr(setting, network)), setting.steps, quantities, ("c", "seed"),
                   at=[round(k * setting.steps / POINTS) for k in range(POINTS + 1)]).history
     return history.assign_coords(setting.coordinates("c", "seed"))
+
+
+def visits(setting: Setting, first: int = 1000, count: int = 30, device: str = "cpu") -> xr.DataArray:
+    """Outputs on a strong sample of label +1 before each visit of its label, the first network; (visit, c)."""
+    network = problem(setting, device).spread(len(setting.c))
+    stepped = Batches(network, 1, setting.order)
+    output = Quantity("strong", lambda p: network.predict(p)[..., 0, 0])
+    at = [step for step in range(first, first + 3 * count) if stepped.places(step) % 2 == 0][:count]
+    outputs = fit(stepped, GradientDescent(lr(setting, network)), at[-1], [output], ("c",), at=at).history.strong
+    outputs = outputs.rename(step="visit").assign_coords(setting.coordinates("c"))
+    numbered = ("visit", np.arange(count), {"long_name": f"visit, from step {first} on", "units": "1"})
+    return outputs.assign_coords(visit=numbered).assign_attrs(long_name="output", units="1")
+
+
+def growth(setting: Setting, device: str = "cpu") -> xr.DataArray:
+    """How much the log of the weak output grows in a visit, a step on a sample of its label; dimensions (c, seed).
+
+    From a quarter of training on, when the oscillation has set in; every second step is a visit.
+    """
+    logs = course(setting, device).log_right
+    first = POINTS // 4
+    rate = (logs[-1] - logs[first]) / float(logs.step[-1] - logs.step[first]) * 2
+    return rate.assign_attrs(long_name="growth of log weak output in a visit", units="1")
 
 
 def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:

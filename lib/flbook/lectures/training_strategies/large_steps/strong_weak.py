@@ -8,7 +8,7 @@ from typing import Annotated, NamedTuple
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Tensor, nn
 
 from flbook import rng
 from flbook.domains import Checked, Count, Natural, NonNegative, Range, Seeds
@@ -96,15 +96,25 @@ class StrongWeak(Checked):
         return x
 
     def training(self, seed: tuple[int, ...], m: int = 8, sigma_0: float = 0.01) -> "ByHand":
-        """The training problem of squared-ReLU networks, one for each seed, at half the squared error."""
+        """The training problem of squared-ReLU networks, one for each seed, at half the squared error.
+
+        Coordinates that are zero in all patches, where no weight ever moves, are left out.
+        """
         cnn = TwoLayerCNN(self.d, m, sigma_0, activation=relu_power(2), seed=seed, dtype=torch.float64)
-        sample = self.draw(seed)
-        return ByHand(cnn, sample.x, sample.y)
+        sample, used = self.draw(seed), self.d if self.noise else 2
+        cnn.w = nn.Parameter(cnn.w.detach()[..., :used].clone())
+        return ByHand(cnn, sample.x[..., :used], sample.y)
 
     def alone(self, problem: "ByHand", params: Params, which: str) -> Float[Tensor, "*E"]:
         """Margin y f on samples with one feature alone, the mean over the two labels."""
-        f = problem.predict(params, self.feature(which))
+        f = problem.predict(params, self.feature(which)[..., : problem.x.shape[-1]])
         return (f[..., 0] - f[..., 1]) / 2
+
+    def log_right(self, problem: "ByHand", params: Params) -> Float[Tensor, "*E"]:
+        """Log of what the filters of a label's own sign put out on its weak feature, the mean over the two labels."""
+        x = self.feature("weak")[:, 0, : problem.x.shape[-1]].to(problem.x)
+        right = torch.einsum("...jrd,jd->...jr", params["w"], x).relu().square().mean(-1)
+        return right.log().mean(-1)
 
     def test_error(self, problem: "ByHand", params: Params, points: int = 500) -> Float[Tensor, "*E"]:
         """Share of wrong signs on fresh samples with the weak feature alone, under fresh noise."""
