@@ -89,7 +89,8 @@ def course(setting: Setting, device: str = "cpu") -> xr.Dataset:
     data = setting.data
     quantities = [Quantity("weak", lambda p: data.alone(network, p, "weak"), (), "output on the weak feature"),
                   Quantity("strong", lambda p: data.alone(network, p, "strong"), (), "output on the strong feature"),
-                  Quantity("log_right", lambda p: data.log_right(network, p), (), "log of the right filters' output"),
+                  Quantity("log_weak", lambda p: data.log_right(network, p, "weak"), (), "log of the weak output Q"),
+                  Quantity("log_strong", lambda p: data.log_right(network, p, "strong"), (), "log of the strong P"),
                   Quantity("train_loss", network.train_loss, (), "training loss")]
     if setting.noise:
         error = Quantity("test_error", lambda p: data.test_error(network, p), (), "test error on weak samples",
@@ -118,7 +119,7 @@ def growth(setting: Setting, device: str = "cpu") -> xr.DataArray:
 
     From a quarter of training on, when the oscillation has set in; every second step is a visit.
     """
-    logs = course(setting, device).log_right
+    logs = course(setting, device).log_weak
     first = POINTS // 4
     rate = (logs[-1] - logs[first]) / float(logs.step[-1] - logs.step[first]) * 2
     return rate.assign_attrs(long_name="growth of log weak output in a visit", units="1")

@@ -3,6 +3,7 @@ r"""Samples with a strong and a weak feature: patches [y u, y v, ξ], or [0, y v
 Lu et al. (2024) devised it; here |u| = 1, and noise of given length, or none.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
@@ -16,6 +17,8 @@ from flbook.lectures.training_strategies.large_steps.by_hand import ByHand
 from flbook.models.activations import relu_power
 from flbook.models.cnn import TwoLayerCNN
 from flbook.training.problem import Params
+
+SQUARE = relu_power(2)
 
 
 class StrongWeakSample(NamedTuple):
@@ -95,12 +98,13 @@ class StrongWeak(Checked):
         x[:, 0, place] = torch.tensor([size, -size])
         return x
 
-    def training(self, seed: tuple[int, ...], m: int = 8, sigma_0: float = 0.01) -> "ByHand":
-        """The training problem of squared-ReLU networks, one for each seed, at half the squared error.
+    def training(self, seed: tuple[int, ...], m: int = 8, sigma_0: float = 0.01,
+                 activation: Callable[[Tensor], Tensor] = SQUARE) -> "ByHand":
+        """The training problem of networks, squared-ReLU if nothing is said, one for each seed, at half the squared error.
 
         Coordinates that are zero in all patches, where no weight ever moves, are left out.
         """
-        cnn = TwoLayerCNN(self.d, m, sigma_0, activation=relu_power(2), seed=seed, dtype=torch.float64)
+        cnn = TwoLayerCNN(self.d, m, sigma_0, activation=activation, seed=seed, dtype=torch.float64)
         sample, used = self.draw(seed), self.d if self.noise else 2
         cnn.w = nn.Parameter(cnn.w.detach()[..., :used].clone())
         return ByHand(cnn, sample.x[..., :used], sample.y)
@@ -110,9 +114,9 @@ class StrongWeak(Checked):
         f = problem.predict(params, self.feature(which)[..., : problem.x.shape[-1]])
         return (f[..., 0] - f[..., 1]) / 2
 
-    def log_right(self, problem: "ByHand", params: Params) -> Float[Tensor, "*E"]:
-        """Log of what the filters of a label's own sign put out on its weak feature, the mean over the two labels."""
-        x = self.feature("weak")[:, 0, : problem.x.shape[-1]].to(problem.x)
+    def log_right(self, problem: "ByHand", params: Params, which: str) -> Float[Tensor, "*E"]:
+        """Log of what the filters of a label's own sign put out on a feature alone, the mean over the two labels."""
+        x = self.feature(which)[:, 0, : problem.x.shape[-1]].to(problem.x)
         right = torch.einsum("...jrd,jd->...jr", params["w"], x).relu().square().mean(-1)
         return right.log().mean(-1)
 
