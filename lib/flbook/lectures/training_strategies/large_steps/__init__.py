@@ -82,9 +82,8 @@ def lr(setting: Setting, network: ByHand) -> torch.Tensor:
     return torch.tensor(setting.c).to(network.x)[:, None].expand(-1, len(setting.seed)) * setting.m / 2
 
 
-@cached
-def course(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Outputs on either feature alone, and training loss, over training; dimensions (step, c, seed)."""
+def trained(setting: Setting, at: list[int], device: str) -> xr.Dataset:
+    """Outputs on either feature alone, training loss, with noise the test error; dimensions (step, c, seed)."""
     network = problem(setting, device).spread(len(setting.c))
     data = setting.data
     quantities = [Quantity("weak", lambda p: data.alone(network, p, "weak"), (), "output on the weak feature"),
@@ -98,8 +97,14 @@ def course(setting: Setting, device: str = "cpu") -> xr.Dataset:
         quantities.append(error)
     stepped = network if setting.batch == setting.n else Batches(network, setting.batch, setting.order)
     history = fit(stepped, GradientDescent(lr(setting, network)), setting.steps, quantities, ("c", "seed"),
-                  at=[round(k * setting.steps / POINTS) for k in range(POINTS + 1)]).history
+                  at=at).history
     return history.assign_coords(setting.coordinates("c", "seed"))
+
+
+@cached
+def course(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """What `trained` finds over training, at equal intervals."""
+    return trained(setting, [round(k * setting.steps / POINTS) for k in range(POINTS + 1)], device)
 
 
 def visits(setting: Setting, first: int = 1000, count: int = 30, device: str = "cpu") -> xr.DataArray:
@@ -127,7 +132,7 @@ def growth(setting: Setting, device: str = "cpu") -> xr.DataArray:
 
 def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Outputs and loss at the end; dimensions (c, seed)."""
-    return course(setting, device).isel(step=-1, drop=True)
+    return trained(setting, [setting.steps], device).isel(step=0, drop=True)
 
 
 run = sweeps(measure, chunk={"c": 3})
