@@ -15,7 +15,7 @@ from flbook import devices
 from flbook.domains import Count, Natural, NonNegative, Positive
 from flbook.lectures.training_strategies.large_steps.by_hand import ByHand
 from flbook.lectures.training_strategies.large_steps.strong_weak import StrongWeak
-from flbook.runs import Grid, axis, cached, labelled, sweeps
+from flbook.runs import Grid, axis, cached, sweeps
 from flbook.shapes import Quantity
 from flbook.training.batches import Batches
 from flbook.training.fit import fit
@@ -48,7 +48,7 @@ class Setting(Grid):
     @classmethod
     def tiny(cls) -> "Setting":
         """A blink."""
-        return cls(c=(0.4, 1.1, 1.2), seed=(0, 1), steps=200, n=4, d=8, m=3, sigma_0=0.1)
+        return cls(c=(0.4, 1.1, 1.2), seed=(0, 1), steps=200, n=4, d=8, m=6, sigma_0=0.1)
 
     @classmethod
     def growing(cls) -> "Setting":
@@ -62,7 +62,7 @@ class Setting(Grid):
 
     def check(self) -> None:
         """Refuse data that cannot be, and batches that are larger than the data."""
-        self.data  # which checks itself
+        StrongWeak(self.n, self.d, self.weak_only, self.ratio, self.noise)
         if self.batch > self.n:
             raise ValueError(f"batch must be at most n = {self.n}; got {self.batch}")
 
@@ -82,7 +82,7 @@ def lr(setting: Setting, network: ByHand) -> torch.Tensor:
     return torch.tensor(setting.c).to(network.x)[:, None].expand(-1, len(setting.seed)) * setting.m / 2
 
 
-def trained(setting: Setting, at: list[int], device: str) -> xr.Dataset:
+def trained(setting: Setting, at: list[int], device: str = "cpu") -> xr.Dataset:
     """Outputs on either feature alone, training loss, with noise the test error; dimensions (step, c, seed)."""
     network = problem(setting, device).spread(len(setting.c))
     data = setting.data

@@ -36,7 +36,9 @@ class ByHand(Training):
     def start(self) -> Params:
         """The parameters before training, for every member."""
         params = super().start()
-        return {name: p.expand(self.members, *p.shape).clone() for name, p in params.items()} if self.members else params
+        if not self.members:
+            return params
+        return {name: p.expand(self.members, *p.shape).clone() for name, p in params.items()}
 
     def gradient(self, params: Params, *, x: Tensor | None = None, observed: Tensor | None = None) -> Params:
         """Gradient of each member's loss, equal to what automatic differentiation gives."""

@@ -100,7 +100,7 @@ class StrongWeak(Checked):
 
     def training(self, seed: tuple[int, ...], m: int = 8, sigma_0: float = 0.01,
                  activation: Callable[[Tensor], Tensor] = SQUARE) -> "ByHand":
-        """The training problem of networks, squared-ReLU if nothing is said, one for each seed, at half the squared error.
+        """The training problem of networks, one for each seed, at half the squared error.
 
         Coordinates that are zero in all patches, where no weight ever moves, are left out.
         """
@@ -121,10 +121,10 @@ class StrongWeak(Checked):
         return right.log().mean(-1)
 
     def test_error(self, problem: "ByHand", params: Params, points: int = 500) -> Float[Tensor, "*E"]:
-        """Share of wrong signs on fresh samples with the weak feature alone, under fresh noise."""
+        """Share of wrong signs on fresh samples with the weak feature alone, under fresh noise; a nan is wrong."""
         xi = self.noise_patches(points, 0, "fresh noise").to(problem.x)
         wrong = []
         for y, x in zip((1.0, -1.0), self.feature("weak").to(xi), strict=True):
             f = problem.predict(params, torch.stack([x.expand_as(xi), xi], -2))
-            wrong.append((y * f <= 0).double().mean(-1))
+            wrong.append(1 - (y * f > 0).double().mean(-1))
         return sum(wrong) / 2
