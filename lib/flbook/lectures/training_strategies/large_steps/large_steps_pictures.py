@@ -61,9 +61,14 @@ def growth_and_rest(growth: xr.DataArray, weak: xr.DataArray, mapped: tuple, res
     return fig
 
 
-def noisy(error: xr.DataArray, border: float) -> Figure:
-    """Test error on the weak feature over the length of the noise, a series for each step size. error: (noise, c)."""
-    series = {f"c = {c:g}": error.sel(c=c, drop=True) for c in error.c.values}
-    line = {r"$\sqrt{n/2}\,|v|$": ([border, border], [0.0, 0.5])}
-    return plots.series(series, "noise", lines=line, levels={"chance": 0.5}, joined=True, log="",
-                        title="Noise spends the oscillation", ylim=(-0.02, 0.62))
+def orbit(c: float, visits: int) -> Figure:
+    """Outputs of the one-line map visit by visit, from 0.01 on; the same axes for every frame."""
+    f = [0.01]
+    for _ in range(visits - 1):
+        f.append(f[-1] * (1 + c * (1 - f[-1])) ** 2)
+    fig, (ax,) = plots.panels(1)
+    fig.set_size_inches(5.2, 2.6)
+    ax.axhline(1.0, color=plots.CHANCE, linestyle=":", linewidth=1.3)
+    ax.plot(f, "o-", color=plots.SIGNAL, ms=4, mec="none", lw=1.2)
+    ax.set(xlabel="visit", ylabel="output", ylim=(-0.05, 1.7), title=f"c = {c:g}")
+    return fig
