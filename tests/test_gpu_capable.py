@@ -48,6 +48,7 @@ from flbook.lectures.in_context_learning.nonparametric_rates.learned_basis impor
 from flbook.lectures.in_context_learning.vector_arithmetic.factual_recall import FactualRecall
 from flbook.lectures.in_context_learning.vector_arithmetic.recall import RecallPretraining
 from flbook.lectures.in_context_learning.vector_arithmetic.task_attention import LinearRecall, TaskVectorAttention
+from flbook.lectures.training_strategies.large_steps.by_hand import ByHand
 from flbook.models import TwoLayerCNN
 from flbook.models.attention import LinearAttention, LinearTransformer
 from flbook.models.convnet import ConvNet
@@ -164,6 +165,7 @@ PROBLEMS = {
     "LazyTraining": lambda: Training(cnn(), SAMPLE.x, SAMPLE.observed).lazy(),
     "ScaledTraining": lambda: ScaledTraining(cnn(), SAMPLE.x, SAMPLE.observed, losses.squared, torch.ones(2)),
     "LazyScaledTraining": lambda: ScaledTraining(cnn(), SAMPLE.x, SAMPLE.observed, losses.squared, 2.0).lazy(),
+    "ByHand": lambda: ByHand(cnn(), SAMPLE.x, SAMPLE.observed),
     "WeightTraining": lambda: WeightTraining(DATA, SAMPLE, cnn()),
     "LazyWeightTraining": lambda: WeightTraining(DATA, SAMPLE, cnn()).lazy(),
     "GramTraining": lambda: gram(bias=True),

@@ -1,0 +1,138 @@
+r"""Steps too large to settle, on a strong and a weak feature.
+
+Claim (Lu et al. 2024, Theorem 5 and Proposition 6, reported): where the output on strong data oscillates for ever, the
+weak feature is learned; at small steps it stays where it starts. The step size is given as c = 4 η |u|²/m, for the
+loss (f - y)² of the paper, in which the theorem's window 1/4 to 2/5 of η |u|²/m is 1 to 1.6.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+import xarray as xr
+
+from flbook import devices
+from flbook.domains import Count, Natural, NonNegative, Positive
+from flbook.lectures.training_strategies.large_steps.by_hand import ByHand
+from flbook.lectures.training_strategies.large_steps.strong_weak import StrongWeak
+from flbook.runs import Grid, axis, cached, sweeps
+from flbook.shapes import Quantity
+from flbook.training.batches import Batches
+from flbook.training.fit import fit
+from flbook.training.optimizers import GradientDescent
+
+VERSION = 1
+POINTS = 80  # of a curve over training
+
+
+@dataclass(frozen=True)
+class Setting(Grid):
+    """Everything the experiment depends on; tuples are the axes of the sweep.
+
+    In the book: the sizes of the paper's experiment, all samples with both features and no noise.
+    """
+
+    c: tuple[Positive, ...] = axis([0.8, 1.2, 1.3, 1.4, 1.5, 1.59], "step size c")
+    seed: tuple[Natural, ...] = axis(range(10), "seed")
+    steps: Count = 16_000
+    n: Count = 16
+    d: Count = 64
+    weak_only: Natural = 0  # samples without the strong feature
+    ratio: Positive = 0.01  # ε = |v|²/|u|²
+    noise: NonNegative = 0.0  # length of a noise patch
+    m: Count = 8  # filters a sign
+    sigma_0: Positive = 0.01
+    batch: Count = 1  # samples of a step
+    order: Natural = 0  # seed of the shuffles
+
+    @classmethod
+    def tiny(cls) -> "Setting":
+        """A blink."""
+        return cls(c=(0.4, 1.1, 1.2), seed=(0, 1), steps=200, n=4, d=8, m=6, sigma_0=0.1)
+
+    @classmethod
+    def growing(cls) -> "Setting":
+        """The weak feature while it is small, from a start so small that it remains so."""
+        return cls(c=(1.05, 1.1, 1.15, 1.2, 1.3, 1.4, 1.5, 1.59), sigma_0=1e-5, steps=3200)
+
+    @classmethod
+    def paper(cls) -> "Setting":
+        """Two of the sixteen samples without the strong feature, and noise."""
+        return cls(weak_only=2, noise=0.2, steps=20_000)
+
+    def check(self) -> None:
+        """Refuse data that cannot be, and batches that are larger than the data."""
+        StrongWeak(self.n, self.d, self.weak_only, self.ratio, self.noise)
+        if self.batch > self.n:
+            raise ValueError(f"batch must be at most n = {self.n}; got {self.batch}")
+
+    @property
+    def data(self) -> StrongWeak:
+        """The data model."""
+        return StrongWeak(self.n, self.d, self.weak_only, self.ratio, self.noise)
+
+
+def problem(setting: Setting, device: str = "cpu") -> ByHand:
+    """The training problems of all seeds, the axis of step sizes still to come."""
+    return setting.data.training(setting.seed, setting.m, setting.sigma_0).to(devices.device(device))
+
+
+def lr(setting: Setting, network: ByHand) -> torch.Tensor:
+    """Step sizes on half the squared error, twice the η of c = 4 η |u|²/m; shape (c, seed)."""
+    return torch.tensor(setting.c).to(network.x)[:, None].expand(-1, len(setting.seed)) * setting.m / 2
+
+
+def trained(setting: Setting, at: list[int], device: str = "cpu") -> xr.Dataset:
+    """Outputs on either feature alone, training loss, with noise the test error; dimensions (step, c, seed)."""
+    network = problem(setting, device).spread(len(setting.c))
+    data = setting.data
+    quantities = [Quantity("weak", lambda p: data.alone(network, p, "weak"), (), "output on the weak feature"),
+                  Quantity("strong", lambda p: data.alone(network, p, "strong"), (), "output on the strong feature"),
+                  Quantity("log_weak", lambda p: data.log_right(network, p, "weak"), (), "log of the weak output Q"),
+                  Quantity("log_strong", lambda p: data.log_right(network, p, "strong"), (), "log of the strong P"),
+                  Quantity("train_loss", network.train_loss, (), "training loss")]
+    if setting.noise:
+        error = Quantity("test_error", lambda p: data.test_error(network, p), (), "test error on weak samples",
+                         "fraction")
+        quantities.append(error)
+    stepped = network if setting.batch == setting.n else Batches(network, setting.batch, setting.order)
+    history = fit(stepped, GradientDescent(lr(setting, network)), setting.steps, quantities, ("c", "seed"),
+                  at=at).history
+    return history.assign_coords(setting.coordinates("c", "seed"))
+
+
+@cached
+def course(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """What `trained` finds over training, at equal intervals."""
+    return trained(setting, [round(k * setting.steps / POINTS) for k in range(POINTS + 1)], device)
+
+
+def visits(setting: Setting, first: int = 1000, count: int = 30, device: str = "cpu") -> xr.DataArray:
+    """Outputs on a strong sample of label +1 before each visit of its label, the first network; (visit, c)."""
+    network = problem(setting, device).spread(len(setting.c))
+    stepped = Batches(network, 1, setting.order)
+    output = Quantity("strong", lambda p: network.predict(p)[..., 0, 0])
+    at = [step for step in range(first, first + 3 * count) if stepped.places(step) % 2 == 0][:count]
+    outputs = fit(stepped, GradientDescent(lr(setting, network)), at[-1], [output], ("c",), at=at).history.strong
+    outputs = outputs.rename(step="visit").assign_coords(setting.coordinates("c"))
+    numbered = ("visit", np.arange(count), {"long_name": f"visit, from step {first} on", "units": "1"})
+    return outputs.assign_coords(visit=numbered).assign_attrs(long_name="output", units="1")
+
+
+def growth(setting: Setting, device: str = "cpu") -> xr.DataArray:
+    """How much the log of the weak output grows in a visit, a step on a sample of its label; dimensions (c, seed).
+
+    From a quarter of training on, when the oscillation has set in; every second step is a visit.
+    """
+    logs = course(setting, device).log_weak
+    first = POINTS // 4
+    rate = (logs[-1] - logs[first]) / float(logs.step[-1] - logs.step[first]) * 2
+    return rate.assign_attrs(long_name="growth of log weak output in a visit", units="1")
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Outputs and loss at the end; dimensions (c, seed)."""
+    return trained(setting, [setting.steps], device).isel(step=0, drop=True)
+
+
+run = sweeps(measure, chunk={"c": 3})
