@@ -149,7 +149,7 @@ function train({n, m, d, mu, p, seed = 0, model = "network", steps = 600, points
 
 // ---- the figure
 const D = [100, 1e6], M = [1, 100], CELLS = 20, FIT = 0.02, HARM = 0.2;
-const LEFT = 76, RIGHT = 16, TOP = 16, BOTTOM = 76; // around the map's cells, in pixels of its canvas: as much as the other panels' axes leave
+const [LEFT, TOP, WIDE, HIGH] = ["LEFT", "TOP", "WIDE", "HIGH"].map(name => 2 * live.field[name]); // the map's cells lie where the other panels' axes do; a canvas has two pixels a unit
 function mount(box, given = {}) {
   const start = {n: 20, d: 2000, mu: 3, p: 0.1, m: 10, seed: 0, model: "network", steps: 600, ...given}, at = logSteps(start.steps);
   let seed = start.seed, cells = new Map(), filling = 0, drawn = "";
@@ -213,7 +213,7 @@ function mount(box, given = {}) {
   }
 
   function map(v, given) {
-    const s = setting(given), canvas = v.panels[0], c = canvas.getContext("2d"), w = canvas.width - LEFT - RIGHT, h = canvas.height - TOP - BOTTOM, dx = w / CELLS, dy = h / CELLS;
+    const s = setting(given), canvas = v.panels[0], c = canvas.getContext("2d"), w = WIDE, h = HIGH, dx = w / CELLS, dy = h / CELLS;
     const X = d => LEFT + w * Math.log(d / D[0]) / Math.log(D[1] / D[0]), Y = mu => TOP + h * (1 - Math.log(mu / M[0]) / Math.log(M[1] / M[0]));
     c.clearRect(0, 0, canvas.width, canvas.height);
     c.fillStyle = v.colour("edge"); c.fillRect(LEFT, TOP, w, h);
@@ -263,7 +263,7 @@ function mount(box, given = {}) {
   };
   canvas.onclick = e => {
     const q = canvas.getBoundingClientRect(), zoom = canvas.width / q.width;
-    const x = ((e.clientX - q.left) * zoom - LEFT) / (canvas.width - LEFT - RIGHT), y = 1 - ((e.clientY - q.top) * zoom - TOP) / (canvas.height - TOP - BOTTOM);
+    const x = ((e.clientX - q.left) * zoom - LEFT) / WIDE, y = 1 - ((e.clientY - q.top) * zoom - TOP) / HIGH;
     go(D[0] * (D[1] / D[0]) ** x, M[0] * (M[1] / M[0]) ** y);
   };
   canvas.onkeydown = e => {

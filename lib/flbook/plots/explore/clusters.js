@@ -177,7 +177,7 @@ const equal = ({u, v}) => Math.abs(v / u - 1) < 0.01, borderOf = ({angle, p, pat
 // ---- the figure
 const DASH = {network: "", lazy: "7 4", kernel: "2 3", linear: "11 3 2 3"}, THICK = {network: 4.5, lazy: 2.2, kernel: 2.6, linear: 1.8}, NAMES = ["u", "v", "−u", "−v"];
 const SHAPE = {network: "M0-6L5.5 4H-5.5Z", lazy: "M0-6L5 0 0 6-5 0Z", kernel: "M-2-6H2V-2H6V2H2V6H-2V2H-6V-2H-2Z", linear: "M-5-5 5 5M5-5-5 5"};
-const WIDE = 260, HIGH = 190, ROOM = 84, ACROSS = 39, DOWN = 29, RS = Array.from({length: 11}, (_, i) => 10 ** (i / 2 - 1)), LIMITS = {angle: [10, 170], mu: [1, 64], stretch: [0.25, 4]};
+const {W: WIDE, H: HIGH} = live.field, ROOM = 84, ACROSS = 39, DOWN = 29, RS = Array.from({length: 11}, (_, i) => 10 ** (i / 2 - 1)), LIMITS = {angle: [10, 170], mu: [1, 64], stretch: [0.25, 4]};
 const ink = model => `var(--${model})`, percent = x => `${Math.round(100 * x)}\u00a0%`, three = x => x.toFixed(3), bold = (name, words = name) => `<b style="color:${ink(name)}">${words}</b>`;
 const put = (x, y, body, scale = 1) => `<g transform="translate(${x.toFixed(1)} ${y.toFixed(1)}) scale(${scale})">${body}</g>`;
 const marker = (x, y, model, scale) => put(x, y, `<path d="${SHAPE[model]}" style="${model === "linear" ? "stroke:var(--linear);stroke-width:2.4" : `fill:${ink(model)};stroke:var(--ground);stroke-width:.7`}"/>`, scale);

@@ -172,5 +172,5 @@ function figure(box, plan) {
   return view;
 }
 
-root.flbookLive = {random, bartlett, cholesky, short, errorOf, axes, viridis, figure};
+root.flbookLive = {random, bartlett, cholesky, short, errorOf, axes, viridis, figure, field: {W, H, LEFT, TOP, WIDE: W - LEFT - RIGHT, HIGH: H - TOP - BOTTOM}};
 })(globalThis);

@@ -114,7 +114,7 @@ function simulate({count, at, task, sums}, trained, lam, noise) { // mean error 
 
 // ---- the figure
 const MOST = 30, PROMPTS = 500, CURVE = [...Array.from({length: MOST}, (_, i) => i + 1), 36, 45, 55, 70, 85, 100], DOTS = [1, 2, 4, 8, 16, 32, 64];
-const LEFT = 38, WIDE = 214, TOP = 8, HIGH = 144, ASPECT = WIDE / HIGH; // the field of the axes in core.js
+const {W, H, LEFT, TOP, WIDE, HIGH} = live.field, ASPECT = WIDE / HIGH;
 const LOOKS = { // in the order in which they are drawn, so that what often coincides lies inside of what is larger
   squares: {words: "least squares", glyph: "□", colour: "soft", shape: "M-6-6H6V6H-6Z", hollow: true, line: {width: 2, dash: "9 3"}},
   step: {words: "best gradient step", glyph: "△", colour: "noise", shape: "M0-10L9 5.5H-9Z", hollow: true, line: {width: 7}, pale: true},
@@ -186,7 +186,7 @@ function mount(box, given = {}) {
   const hold = (i, fresh) => last[i] = holding?.panel === i && last[i] || fresh; // the axes of a panel stay while something in it is pulled
   const toValue = (i, e) => { // of a pointer, in the units of the panel's axes
     const q = panels[i].getBoundingClientRect(), [x0, x1] = last[i].x, [y0, y1] = last[i].y;
-    const u = ((e.clientX - q.left) / q.width * 260 - LEFT) / WIDE, v = 1 - ((e.clientY - q.top) / q.height * 190 - TOP) / HIGH;
+    const u = ((e.clientX - q.left) / q.width * W - LEFT) / WIDE, v = 1 - ((e.clientY - q.top) / q.height * H - TOP) / HIGH;
     return [x0 + clamp(u, 0, 1) * (x1 - x0), y0 + clamp(v, 0, 1) * (y1 - y0)];
   };
   const named = (node, list) => { for (const name in list) node.setAttribute(name, list[name]); };
