@@ -8,11 +8,12 @@ import pytest
 import torch
 
 from flbook import Training, TwoLayerCNN, fit, gradient_descent
+from flbook.data.strong_weak import StrongWeak
 from flbook.dynamics.patches import PatchTraining
 from flbook.lectures.training_strategies import large_steps
 from flbook.lectures.training_strategies.large_steps import Setting
 from flbook.lectures.training_strategies.large_steps.by_hand import ByHand
-from flbook.lectures.training_strategies.large_steps.strong_weak import StrongWeak
+from flbook.lectures.training_strategies.large_steps.weak_feature import StrongWeakTraining
 from flbook.models.activations import relu_power
 from flbook.training.batches import Batches
 from flbook.training.losses import squared
@@ -39,7 +40,7 @@ def test_the_data_are_two_features_and_noise_of_one_length_orthogonal_to_both():
 
 def test_coordinates_that_are_left_out_change_nothing():
     data = StrongWeak(n=4, d=10, weak_only=1)
-    small = data.training(SEEDS, m=3, sigma_0=0.1)
+    small = StrongWeakTraining.of(data, SEEDS, m=3, sigma_0=0.1)
     cnn = TwoLayerCNN(10, 3, 0.1, activation=relu_power(2), seed=SEEDS, dtype=torch.float64)
     whole = Training(cnn, data.draw().x, data.labels(), squared)
     mine, theirs = (fit(Batches(p, 1), gradient_descent(1.5), 60).params for p in (small, whole))
@@ -50,7 +51,7 @@ def test_coordinates_that_are_left_out_change_nothing():
 @pytest.mark.parametrize("noise", [0.0, 0.3])
 def test_the_gradient_by_hand_is_that_of_automatic_differentiation(noise):
     data = StrongWeak(n=6, d=12, weak_only=2, noise=noise)
-    hand = data.training(SEEDS, m=3, sigma_0=0.5)
+    hand = StrongWeakTraining.of(data, SEEDS, m=3, sigma_0=0.5)
     auto = Training(hand.model, hand.x, hand.observed, squared)
     places = torch.tensor([0, 3, 5])
     for one, other in ((hand, auto), (hand.batch(places), auto.batch(places))):
@@ -63,7 +64,7 @@ def test_the_gradient_by_hand_is_that_of_automatic_differentiation(noise):
 
 def test_it_trains_like_coefficients_on_the_features():
     data = StrongWeak(n=6, d=12, weak_only=2)
-    hand = data.training((0,), m=3, sigma_0=0.1)
+    hand = StrongWeakTraining.of(data, (0,), m=3, sigma_0=0.1)
     mix = torch.zeros(6, 2, 2).double()
     mix[:4, 0, 0], mix[:, 1, 1] = data.labels()[:4], data.labels()
     cnn = TwoLayerCNN(12, 3, 0.1, activation=relu_power(2), seed=0, dtype=torch.float64)
@@ -75,7 +76,7 @@ def test_it_trains_like_coefficients_on_the_features():
 
 def test_a_spread_ensemble_is_the_loop():
     data, c = StrongWeak(n=4, d=6, noise=0.2), torch.tensor([0.4, 1.1])
-    network = data.training(SEEDS, m=3, sigma_0=0.1)
+    network = StrongWeakTraining.of(data, SEEDS, m=3, sigma_0=0.1)
     lr = 1.5 * c[:, None].expand(2, 2).double()
     whole = fit(Batches(network.spread(2), 1), gradient_descent(lr), 40).params["w"]
     for k in range(2):
@@ -86,7 +87,7 @@ def test_a_spread_ensemble_is_the_loop():
 @pytest.mark.parametrize("c", [0.4, 1.3])
 def test_a_visit_multiplies_responses_by_what_the_proof_says_and_the_lead_rises(c):
     data, m, epsilon = StrongWeak(n=4, d=8, weak_only=1, ratio=0.04), 3, 0.04
-    network = data.training((3,), m=m, sigma_0=0.3)
+    network = StrongWeakTraining.of(data, (3,), m=m, sigma_0=0.3)
     batches, params, leads = Batches(network, 1), network.start(), 0
     for step in range(60):
         place = batches.places(step).item()
@@ -159,12 +160,12 @@ def test_full_batches_feel_half_the_step():
 
 def test_a_diverged_network_is_wrong_and_a_settled_one_small():
     data = StrongWeak(n=4, d=8, noise=0.2)
-    network = data.training(SEEDS, m=3)
+    network = StrongWeakTraining.of(data, SEEDS, m=3)
     lost = {"w": torch.full_like(network.start()["w"], torch.nan)}
-    assert (data.test_error(network, lost) == 1).all()
+    assert (network.test_error(lost) == 1).all()
     good = {"w": torch.zeros_like(network.start()["w"])}
     good["w"][..., 0, :, 1], good["w"][..., 1, :, 1] = 5.0, -5.0
-    assert (data.test_error(network, good) == 0).all()
+    assert (network.test_error(good) == 0).all()
     settled = large_steps.course(replace(TINY, c=(0.4,)))
     grown = settled.isel(step=-1) - settled.isel(step=0)
     tie = grown.log_weak / (TINY.ratio * grown.log_strong)
@@ -176,4 +177,4 @@ def test_bad_input():
         Setting(batch=17)
     with pytest.raises(ValueError, match="weak_only"):
         Setting(weak_only=20)
-    assert isinstance(StrongWeak().training((0,)), ByHand)
+    assert isinstance(StrongWeakTraining.of(StrongWeak(), (0,)), ByHand)

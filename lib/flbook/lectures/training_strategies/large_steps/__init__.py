@@ -12,9 +12,9 @@ import torch
 import xarray as xr
 
 from flbook import devices
+from flbook.data.strong_weak import StrongWeak
 from flbook.domains import Count, Natural, NonNegative, Positive
-from flbook.lectures.training_strategies.large_steps.by_hand import ByHand
-from flbook.lectures.training_strategies.large_steps.strong_weak import StrongWeak
+from flbook.lectures.training_strategies.large_steps.weak_feature import StrongWeakTraining
 from flbook.runs import Grid, axis, cached, sweeps
 from flbook.shapes import Quantity
 from flbook.training.batches import Batches
@@ -72,12 +72,12 @@ class Setting(Grid):
         return StrongWeak(self.n, self.d, self.weak_only, self.ratio, self.noise)
 
 
-def problem(setting: Setting, device: str = "cpu") -> ByHand:
+def problem(setting: Setting, device: str = "cpu") -> StrongWeakTraining:
     """The training problems of all seeds, the axis of step sizes still to come."""
-    return setting.data.training(setting.seed, setting.m, setting.sigma_0).to(devices.device(device))
+    return StrongWeakTraining.of(setting.data, setting.seed, setting.m, setting.sigma_0).to(devices.device(device))
 
 
-def lr(setting: Setting, network: ByHand) -> torch.Tensor:
+def lr(setting: Setting, network: StrongWeakTraining) -> torch.Tensor:
     """Step sizes on half the squared error, twice the η of c = 4 η |u|²/m; shape (c, seed)."""
     return torch.tensor(setting.c).to(network.x)[:, None].expand(-1, len(setting.seed)) * setting.m / 2
 
@@ -85,14 +85,13 @@ def lr(setting: Setting, network: ByHand) -> torch.Tensor:
 def trained(setting: Setting, at: list[int], device: str = "cpu") -> xr.Dataset:
     """Outputs on either feature alone, training loss, with noise the test error; dimensions (step, c, seed)."""
     network = problem(setting, device).spread(len(setting.c))
-    data = setting.data
-    quantities = [Quantity("weak", lambda p: data.alone(network, p, "weak"), (), "output on the weak feature"),
-                  Quantity("strong", lambda p: data.alone(network, p, "strong"), (), "output on the strong feature"),
-                  Quantity("log_weak", lambda p: data.log_right(network, p, "weak"), (), "log of the weak output Q"),
-                  Quantity("log_strong", lambda p: data.log_right(network, p, "strong"), (), "log of the strong P"),
+    quantities = [Quantity("weak", lambda p: network.alone(p, "weak"), (), "output on the weak feature"),
+                  Quantity("strong", lambda p: network.alone(p, "strong"), (), "output on the strong feature"),
+                  Quantity("log_weak", lambda p: network.log_right(p, "weak"), (), "log of the weak output Q"),
+                  Quantity("log_strong", lambda p: network.log_right(p, "strong"), (), "log of the strong P"),
                   Quantity("train_loss", network.train_loss, (), "training loss")]
     if setting.noise:
-        error = Quantity("test_error", lambda p: data.test_error(network, p), (), "test error on weak samples",
+        error = Quantity("test_error", network.test_error, (), "test error on weak samples",
                          "fraction")
         quantities.append(error)
     stepped = network if setting.batch == setting.n else Batches(network, setting.batch, setting.order)

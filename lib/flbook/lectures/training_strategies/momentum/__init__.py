@@ -10,9 +10,15 @@ import torch
 import xarray as xr
 
 from flbook import devices, measures
+from flbook.data.margins import Margins
 from flbook.domains import Count, Natural, NonNegative, Positive
 from flbook.dynamics.patches import PatchTraining
-from flbook.lectures.training_strategies.momentum.margins import Margins, coasting_to, feature_coefficient, on_fresh
+from flbook.lectures.training_strategies.momentum.margin_training import (
+    coasting_to,
+    feature_coefficient,
+    on_fresh,
+    training,
+)
 from flbook.models.activations import cube
 from flbook.models.cnn import TwoLayerCNN
 from flbook.runs import Grid, axis, cached, labelled, sweeps
@@ -67,7 +73,7 @@ def problem(setting: Setting, small: float, device: str = "cpu") -> PatchTrainin
     """The training problems of all seeds."""
     data, seeds = setting.data(small), setting.seed
     cnn = TwoLayerCNN(setting.d, setting.m, setting.sigma_0, cube, scale=1.0, seed=seeds, dtype=torch.float64)
-    return data.training(data.draw(seeds), cnn).to(devices.device(device))
+    return training(data, data.draw(seeds), cnn).to(devices.device(device))
 
 
 def rule(lr: float, memory: float) -> Momentum:

@@ -4,12 +4,13 @@ import pytest
 import torch
 
 from flbook import TwoLayerCNN, fit, gradient_descent, measures, rng
+from flbook.data.margins import Margins
 from flbook.lectures.training_strategies.momentum import rule
-from flbook.lectures.training_strategies.momentum.margins import (
-    Margins,
+from flbook.lectures.training_strategies.momentum.margin_training import (
     coasting_to,
     feature_coefficient,
     on_fresh,
+    training,
 )
 from flbook.models.activations import cube
 from flbook.training.network import Training
@@ -33,7 +34,7 @@ def test_patches_are_the_feature_times_label_and_margin_and_noise_orthogonal_to_
 @pytest.mark.parametrize("memory", [0.5, 10.0])
 def test_coefficients_are_direct_training(memory):
     sample = DATA.draw(seed=(0, 1))
-    network, direct = DATA.training(sample, cnn((0, 1))), Training(cnn((0, 1)), sample.x, sample.y)
+    network, direct = training(DATA, sample, cnn((0, 1))), Training(cnn((0, 1)), sample.x, sample.y)
     params, weights = (fit(one, rule(0.5, memory), 200).params for one in (network, direct))
     torch.testing.assert_close(network.predict(params), direct.predict(weights), rtol=1e-9, atol=1e-12)
     torch.testing.assert_close(feature_coefficient(network, params), weights["w"][..., 0].flatten(-2).norm(dim=-1))
@@ -42,7 +43,7 @@ def test_coefficients_are_direct_training(memory):
 @pytest.mark.parametrize("margin", [0.2, 1.0])
 def test_errors_are_those_on_drawn_samples_of_either_label(margin):
     sample = DATA.draw(seed=3)
-    network, direct = DATA.training(sample, cnn(3)), Training(cnn(3), sample.x, sample.y)
+    network, direct = training(DATA, sample, cnn(3)), Training(cnn(3), sample.x, sample.y)
     params, weights = (fit(one, gradient_descent(0.5), 300).params for one in (network, direct))
     fresh = on_fresh(network, params, margin, points=8192)
     xi = DATA.sigma_xi * rng.normal((20_000, DATA.d), 5, "fresh")
@@ -57,7 +58,7 @@ def test_errors_are_those_on_drawn_samples_of_either_label(margin):
 
 
 def test_a_feature_coasts_by_memory_times_velocity():
-    network = DATA.training(DATA.draw(seed=0), cnn(0))
+    network = training(DATA, DATA.draw(seed=0), cnn(0))
     start = network.start()
     grad = network.gradient(start)
     stepped = fit(network, gradient_descent(7.0), 1).params

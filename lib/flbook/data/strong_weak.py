@@ -3,22 +3,15 @@ r"""Samples with a strong and a weak feature: patches [y u, y v, ξ], or [0, y v
 Lu et al. (2024) devised it; here |u| = 1, and noise of given length, or none.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from flbook import rng
 from flbook.domains import Checked, Count, Natural, NonNegative, Range, Seeds
-from flbook.lectures.training_strategies.large_steps.by_hand import ByHand
-from flbook.models.activations import relu_power
-from flbook.models.cnn import TwoLayerCNN
-from flbook.training.problem import Params
-
-SQUARE = relu_power(2)
 
 
 class StrongWeakSample(NamedTuple):
@@ -97,34 +90,3 @@ class StrongWeak(Checked):
         place, size = {"strong": (0, 1.0), "weak": (1, self.ratio**0.5)}[which]
         x[:, 0, place] = torch.tensor([size, -size])
         return x
-
-    def training(self, seed: tuple[int, ...], m: int = 8, sigma_0: float = 0.01,
-                 activation: Callable[[Tensor], Tensor] = SQUARE) -> "ByHand":
-        """The training problem of networks, one for each seed, at half the squared error.
-
-        Coordinates that are zero in all patches, where no weight ever moves, are left out.
-        """
-        cnn = TwoLayerCNN(self.d, m, sigma_0, activation=activation, seed=seed, dtype=torch.float64)
-        sample, used = self.draw(seed), self.d if self.noise else 2
-        cnn.w = nn.Parameter(cnn.w.detach()[..., :used].clone())
-        return ByHand(cnn, sample.x[..., :used], sample.y)
-
-    def alone(self, problem: "ByHand", params: Params, which: str) -> Float[Tensor, "*E"]:
-        """Margin y f on samples with one feature alone, the mean over the two labels."""
-        f = problem.predict(params, self.feature(which)[..., : problem.x.shape[-1]])
-        return (f[..., 0] - f[..., 1]) / 2
-
-    def log_right(self, problem: "ByHand", params: Params, which: str) -> Float[Tensor, "*E"]:
-        """Log of what the filters of a label's own sign put out on a feature alone, the mean over the two labels."""
-        x = self.feature(which)[:, 0, : problem.x.shape[-1]].to(problem.x)
-        right = torch.einsum("...jrd,jd->...jr", params["w"], x).relu().square().mean(-1)
-        return right.log().mean(-1)
-
-    def test_error(self, problem: "ByHand", params: Params, points: int = 500) -> Float[Tensor, "*E"]:
-        """Share of wrong signs on fresh samples with the weak feature alone, under fresh noise; a nan is wrong."""
-        xi = self.noise_patches(points, 0, "fresh noise").to(problem.x)
-        wrong = []
-        for y, x in zip((1.0, -1.0), self.feature("weak").to(xi), strict=True):
-            f = problem.predict(params, torch.stack([x.expand_as(xi), xi], -2))
-            wrong.append(1 - (y * f > 0).double().mean(-1))
-        return sum(wrong) / 2
