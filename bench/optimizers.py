@@ -25,7 +25,7 @@ SIGNED = {"Adam": Adam(1e-3), "sign descent": SignDescent(1e-3)}
 
 
 def networks(d: int, seeds: tuple[int, ...], dtype: torch.dtype) -> tuple:
-    """A data model, its samples and networks, one a seed; squared ReLU, whose slope has no jump that rounding could trip."""
+    """A data model, its samples and networks, one a seed; the slope of squared ReLU has no jump to trip over."""
     data = SignalNoise(n=N, d=d)
     return data, data.draw(seeds), TwoLayerCNN(d, M, 0.01, relu_power(2), seed=seeds, dtype=dtype)
 
