@@ -17,6 +17,7 @@ from whole_library import classes
 from flbook.data import SignalNoise
 from flbook.data.prompts import LinearPrompts
 from flbook.data.tokens import TokenSelection
+from flbook.data.strong_weak import StrongWeak
 from flbook.dynamics import Gram, GramTraining
 from flbook.dynamics.moments import MomentTraining
 from flbook.dynamics.patches import PatchTraining
@@ -49,6 +50,7 @@ from flbook.lectures.in_context_learning.vector_arithmetic.factual_recall import
 from flbook.lectures.in_context_learning.vector_arithmetic.recall import RecallPretraining
 from flbook.lectures.in_context_learning.vector_arithmetic.task_attention import LinearRecall, TaskVectorAttention
 from flbook.lectures.training_strategies.large_steps.by_hand import ByHand
+from flbook.lectures.training_strategies.large_steps.weak_feature import StrongWeakTraining
 from flbook.models import TwoLayerCNN
 from flbook.models.attention import LinearAttention, LinearTransformer
 from flbook.models.convnet import ConvNet
@@ -166,6 +168,7 @@ PROBLEMS = {
     "ScaledTraining": lambda: ScaledTraining(cnn(), SAMPLE.x, SAMPLE.observed, losses.squared, torch.ones(2)),
     "LazyScaledTraining": lambda: ScaledTraining(cnn(), SAMPLE.x, SAMPLE.observed, losses.squared, 2.0).lazy(),
     "ByHand": lambda: ByHand(cnn(), SAMPLE.x, SAMPLE.observed),
+    "StrongWeakTraining": lambda: StrongWeakTraining(StrongWeak(), cnn(), SAMPLE.x, SAMPLE.observed),
     "WeightTraining": lambda: WeightTraining(DATA, SAMPLE, cnn()),
     "LazyWeightTraining": lambda: WeightTraining(DATA, SAMPLE, cnn()).lazy(),
     "GramTraining": lambda: gram(bias=True),

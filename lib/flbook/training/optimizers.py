@@ -249,11 +249,11 @@ class LabelNoise(_Plain):
         """One step; what decides on flips is drawn, and brought to the device, for AHEAD steps at once."""
         taken, ahead = state
         n, places = problem.numbering()
-        if taken % AHEAD == 0:
+        if ahead is None or not len(ahead):
             ahead = torch.stack([self._unit(problem.ensemble, n, taken + k) for k in range(AHEAD)]).to(problem.observed)
-        unit = ahead[taken % AHEAD][..., places]
+        unit = ahead[0][..., places]
         sign = 1 - 2 * (unit < per_member(self.flip_prob, unit)).to(unit)
-        return _moved(params, self.lr, problem.gradient(params, observed=sign * problem.observed)), (taken + 1, ahead)
+        return _moved(params, self.lr, problem.gradient(params, observed=sign * problem.observed)), (taken + 1, ahead[1:])
 
     def _unit(self, members: torch.Size, n: int, step: int) -> Tensor:
         """Uniform numbers, shape ``(*E, n)``: a label is flipped where one is below p."""
