@@ -16,8 +16,8 @@ from whole_library import classes
 
 from flbook.data import SignalNoise
 from flbook.data.prompts import LinearPrompts
-from flbook.data.tokens import TokenSelection
 from flbook.data.strong_weak import StrongWeak
+from flbook.data.tokens import TokenSelection
 from flbook.dynamics import Gram, GramTraining
 from flbook.dynamics.moments import MomentTraining
 from flbook.dynamics.patches import PatchTraining

@@ -253,7 +253,8 @@ class LabelNoise(_Plain):
             ahead = torch.stack([self._unit(problem.ensemble, n, taken + k) for k in range(AHEAD)]).to(problem.observed)
         unit = ahead[0][..., places]
         sign = 1 - 2 * (unit < per_member(self.flip_prob, unit)).to(unit)
-        return _moved(params, self.lr, problem.gradient(params, observed=sign * problem.observed)), (taken + 1, ahead[1:])
+        grad = problem.gradient(params, observed=sign * problem.observed)
+        return _moved(params, self.lr, grad), (taken + 1, ahead[1:])
 
     def _unit(self, members: torch.Size, n: int, step: int) -> Tensor:
         """Uniform numbers, shape ``(*E, n)``: a label is flipped where one is below p."""
