@@ -1,0 +1,1 @@
+"""Adam and gradient descent on sparse noise."""
