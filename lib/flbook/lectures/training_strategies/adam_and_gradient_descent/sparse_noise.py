@@ -9,6 +9,7 @@ vector, so a test error is measured on samples that are drawn.
 Source: Zou et al. (2023), Section 3, as restated in Tang et al. (2025), Definition 3.1.
 """
 
+import copy
 from dataclasses import dataclass
 
 import torch
@@ -18,8 +19,9 @@ from torch import Tensor
 from flbook import rng
 from flbook.data.signal_noise import PatchSize, Sample, flipped_labels
 from flbook.domains import Checked, Count, Fraction, NonNegative, Positive, Seeds
-from flbook.models.activations import relu_power
+from flbook.models.activations import identity, relu_power, tangent
 from flbook.models.cnn import TwoLayerCNN
+from flbook.rivals import FrozenCNN
 from flbook.shapes import signs
 from flbook.training.network import Training
 from flbook.training.problem import Params
@@ -41,6 +43,9 @@ class SparseNoise(Checked):
         Standard deviation of such a coordinate (:math:`\sigma_p` in the paper).
     alpha
         :math:`\alpha`, in [0, 1): how much of the feature the noise patch holds, with the wrong sign.
+    disjoint
+        Do no two training samples share a coordinate of noise? Then sample i has the i-th s of them. (Theory takes
+        n s far below d, where independent masks hardly meet.) Fresh samples have independent masks always.
 
     Raises
     ------
@@ -59,11 +64,14 @@ class SparseNoise(Checked):
     s: Count = 100
     sigma_xi: Positive = 0.1
     alpha: Fraction = 0.2
+    disjoint: bool = False
 
     def __post_init__(self):
         super().__post_init__()
         if self.s >= self.d:
             raise ValueError(f"s must be at most d - 1 = {self.d - 1}, coordinates other than the first; got {self.s}")
+        if self.disjoint and self.n * self.s >= self.d:
+            raise ValueError(f"d must be above n s = {self.n * self.s} if no two samples share a coordinate; got {self.d}")
 
     @property
     def mu(self) -> Float[Tensor, " d"]:
@@ -73,19 +81,22 @@ class SparseNoise(Checked):
     def draw(self, seed: Seeds = 0) -> Sample:
         """Training data in float64 on the CPU; a tuple of seeds gives one leading axis."""
         y, _ = flipped_labels(self.n, 0.0, seed)
-        return self._sample(y, seed, "")
+        return self._sample(y, seed, "", self.disjoint)
 
     def draw_test(self, points: int, seed: Seeds = 0) -> Sample:
         """Fresh samples, their labels +1 or -1 with probability 1/2."""
         y, _ = flipped_labels(points, 0.0, seed, exact=False, role="test labels")
-        return self._sample(y, seed, "test ")
+        return self._sample(y, seed, "test ", False)
 
-    def _sample(self, y: Tensor, seed: Seeds, which: str) -> Sample:
+    def _sample(self, y: Tensor, seed: Seeds, which: str, disjoint: bool) -> Sample:
         points = y.shape[-1]
 
         def masked(one: int) -> Tensor:
-            unit = torch.rand(points, self.d - 1, generator=rng.generator(one, f"{which}mask"))
-            places = 1 + unit.topk(self.s, largest=False, sorted=False).indices
+            if disjoint:
+                places = 1 + torch.arange(points * self.s).unflatten(0, (points, self.s))
+            else:
+                unit = torch.rand(points, self.d - 1, generator=rng.generator(one, f"{which}mask"))
+                places = 1 + unit.topk(self.s, largest=False, sorted=False).indices
             values = self.sigma_xi * rng.normal((points, self.s), one, f"{which}noise")
             return values.new_zeros(points, self.d).scatter_(-1, places, values)
 
@@ -125,22 +136,46 @@ class SparseTraining(Training):
     def predict(self, params: Params, x: Tensor | None = None) -> Tensor:
         """Outputs on the training samples, or on `x`."""
         x = self.x if x is None else x.to(self.x)
-        sigma, w = self.model.activation, params["w"].flatten(-3, -2)
-        return _outputs(self._a(w), *(sigma(z) for z in _seen(w, x)))
+        w = params["w"].flatten(-3, -2)
+        return torch.matmul(self._a(w), sum(self.respond(w, x)))
 
     def gradient(self, params: Params, *, x: Tensor | None = None, observed: Tensor | None = None) -> Params:
         """Gradient of each member's loss, equal to what automatic differentiation gives."""
         x, y = self.x if x is None else x, self.observed if observed is None else observed
-        sigma, w = self.model.activation, params["w"].flatten(-3, -2)
-        a, (on_v, on_xi) = self._a(w), _seen(w, x)
-        f = _outputs(a, sigma(on_v), sigma(on_xi))
+        w = params["w"].flatten(-3, -2)
+        a = self._a(w)
+        f = torch.matmul(a, sum(self.respond(w, x)))
         force = (self.loss.slope(f, y) / f.shape[-1])[..., None, :] * a[:, None]
-        grad = torch.matmul(force * sigma.slope(on_xi), x[..., 1, :])
-        grad[..., 0] += (force * sigma.slope(on_v) * x[..., None, :, 0, 0]).sum(-1)
+        on_v, on_xi = self.slopes(w, x)
+        grad = torch.matmul(force * on_xi, x[..., 1, :])
+        grad[..., 0] += (force * on_v * x[..., None, :, 0, 0]).sum(-1)
         return {"w": grad.unflatten(-2, (2, -1))}
+
+    def respond(self, w: Float[Tensor, "*E k d"], x: Float[Tensor, "*#E n 2 d"]) -> tuple[Tensor, Tensor]:
+        """What filters make of either patch, shapes ``(*E, k, n)``."""
+        return tuple(self.model.activation(z) for z in _seen(w, x))
+
+    def slopes(self, w: Float[Tensor, "*E k d"], x: Float[Tensor, "*#E n 2 d"]) -> tuple[Tensor, Tensor]:
+        """Its derivative."""
+        return tuple(self.model.activation.slope(z) for z in _seen(w, x))
 
     def _a(self, w: Tensor) -> Tensor:
         return self.model.scale * signs(w.shape[-2], w)
+
+    def linear(self) -> "SparseTraining":
+        """A linear classifier of the sum of the patches, from zero; one filter a sign, since all would do the same."""
+        cnn = copy.copy(self.model)
+        cnn.activation, cnn._parameters = identity, dict(cnn._parameters)
+        cnn.w = torch.nn.Parameter(torch.zeros_like(self.model.w[..., :1, :]))
+        return SparseTraining(cnn, self.x, self.observed)
+
+    def lazy(self) -> "LazySparseTraining":
+        """The network's first-order expansion about its start."""
+        return LazySparseTraining(self.model, self.x, self.observed)
+
+    def frozen(self) -> Training:
+        """Random features: the initial filters stay, the output weights train."""
+        return Training(FrozenCNN(self.model, self.x), self.x, self.observed)
 
     def feature(self, params: Params) -> Float[Tensor, "*E 2"]:
         r""":math:`\max_r\langle w_{j,r}, jv\rangle` for either sign: above 0 the feature is learned with its sign."""
@@ -152,10 +187,22 @@ class SparseTraining(Training):
         return torch.where(self.observed > 0, z[..., 0, :], z[..., 1, :])
 
 
+class LazySparseTraining(SparseTraining):
+    r"""Filters respond as :math:`\sigma(z_0) + \sigma'(z_0)(z - z_0)`, with :math:`z_0` what they saw at the start."""
+
+    def respond(self, w: Float[Tensor, "*E k d"], x: Float[Tensor, "*#E n 2 d"]) -> tuple[Tensor, Tensor]:
+        """First-order response."""
+        pairs = zip(_seen(w, x), _seen(self._first(), x), strict=True)
+        return tuple(tangent(self.model.activation, z, z_0) for z, z_0 in pairs)
+
+    def slopes(self, w: Float[Tensor, "*E k d"], x: Float[Tensor, "*#E n 2 d"]) -> tuple[Tensor, Tensor]:
+        """The same at every step."""
+        return super().slopes(self._first(), x)
+
+    def _first(self) -> Tensor:
+        return self.model.w.detach().flatten(-3, -2)
+
+
 def _seen(w: Float[Tensor, "*#E k d"], x: Float[Tensor, "*#E n 2 d"]) -> tuple[Tensor, Tensor]:
     """What filters see of either patch, shapes ``(*E, k, n)``."""
     return w[..., :1] * x[..., None, :, 0, 0], torch.matmul(w, x[..., 1, :].mT)
-
-
-def _outputs(a: Tensor, on_v: Tensor, on_xi: Tensor) -> Tensor:
-    return torch.matmul(a, on_v + on_xi)
