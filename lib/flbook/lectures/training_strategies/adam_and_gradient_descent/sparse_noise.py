@@ -71,7 +71,7 @@ class SparseNoise(Checked):
         if self.s >= self.d:
             raise ValueError(f"s must be at most d - 1 = {self.d - 1}, coordinates other than the first; got {self.s}")
         if self.disjoint and self.n * self.s >= self.d:
-            raise ValueError(f"d must be above n s = {self.n * self.s} if no two samples share a coordinate; got {self.d}")
+            raise ValueError(f"d must be above n s = {self.n * self.s} if samples share no coordinate; got {self.d}")
 
     @property
     def mu(self) -> Float[Tensor, " d"]:
