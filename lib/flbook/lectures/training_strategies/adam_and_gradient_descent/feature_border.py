@@ -6,6 +6,7 @@ the feature turns where :math:`\alpha > \pi/(s\sigma_\xi)^2`.
 
 import math
 from dataclasses import dataclass
+from itertools import product
 from typing import Literal
 
 import torch
@@ -48,7 +49,7 @@ class Setting(Grid):
     s: Count = 50
     m: Count = 10
     sigma_0: Positive = 1e-5
-    lr: Positive = 0.5  # of gradient descent
+    lr: Positive = 5.0  # of gradient descent
     rate: Positive = 2e-4  # of the others
     steps: Natural = 50
     points: Natural = 0  # fresh samples, if the test error is asked for
@@ -89,13 +90,10 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
 
     In units of the step size times the steps. And the test error, NaN where `points` is 0.
     """
-    found, shape = [], setting.shape[:3]
     where = devices.device(device)
-    grids = [[_trained(setting, name, sigma_xi, ratio, where) for ratio in setting.ratio]
-             for name in setting.rule for sigma_xi in setting.sigma_xi]
-    for row in grids:
-        found.extend(row)
-    feature, error = (torch.stack(column).unflatten(0, shape) for column in zip(*found, strict=True))
+    cells = product(setting.rule, setting.sigma_xi, setting.ratio)
+    found = [_trained(setting, *cell, where) for cell in cells]
+    feature, error = (torch.stack(column).unflatten(0, setting.shape[:3]) for column in zip(*found, strict=True))
     dims = ("rule", "sigma_xi", "ratio", "seed")
     return labelled({"feature": (dims, feature, "response to the feature", "η times steps"),
                      "test_error": (dims, error, "test error", "fraction")}, setting.coordinates())
