@@ -21,7 +21,7 @@ from flbook.lectures.training_strategies.adam_and_gradient_descent.sparse_noise 
 from flbook.rivals import Rival, rival
 from flbook.runs import Grid, axis, cached, labelled, sweeps
 from flbook.shapes import Quantity
-from flbook.training.fit import fit
+from flbook.training.fit import fit, log_steps
 from flbook.training.optimizers import Adam, GradientDescent, SignDescent, WeightDecay
 from flbook.training.problem import Params, Problem, Rule
 
@@ -132,9 +132,10 @@ run = sweeps(measure, chunk={"model": 1})
 def race(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Errors, loss, feature and noise over training, at the first alpha; dimensions (step, rule, seed).
 
-    Each rule has the clock of its own: the share of its steps, which the coordinate `step` counts in per mille.
+    A rule that stops earlier keeps its last values.
     """
     alpha, runs = setting.alpha[0], []
+    last = max(rule(setting, name)[1] for name in setting.rule)
     trained = problem(setting, alpha, device)
     fresh = Fresh(setting.data(alpha), setting.points, setting.seed, device)
     quantities = [
@@ -147,5 +148,6 @@ def race(setting: Setting, device: str = "cpu") -> xr.Dataset:
     ]
     for name in setting.rule:
         moved, steps = rule(setting, name)
-        runs.append(fit(trained, moved, steps, quantities, ("seed",)).history.expand_dims(rule=[name]))
-    return xr.concat(runs, "rule", join="outer").assign_coords(setting.coordinates("rule", "seed"))
+        runs.append(fit(trained, moved, steps, quantities, ("seed",), at=[*log_steps(last), steps]).history)
+    joined = xr.concat(runs, "rule", join="outer").transpose("step", "rule", "seed").ffill("step")
+    return joined.assign_coords(setting.coordinates("rule", "seed"))

@@ -42,16 +42,16 @@ class Setting(Grid):
     """Everything the experiment depends on; tuples are the axes of the sweep."""
 
     rule: tuple[Literal["gradient descent", "Adam", "sign descent"], ...] = axis(["sign descent", "Adam"], "rule")
-    sigma_xi: tuple[Positive, ...] = axis([0.1, 0.2, 0.4], "noise σ_ξ")
+    sigma_xi: tuple[Positive, ...] = axis([0.2, 0.4, 0.8], "noise σ_ξ")
     ratio: tuple[Positive, ...] = axis([0.4, 0.7, 1.0, 1.4, 2.5], "α in units of π/(sσ_ξ)²")
     seed: tuple[Natural, ...] = axis(range(10), "seed")
     n: Count = 40
     s: Count = 50
-    m: Count = 10
+    m: Count = 8
     sigma_0: Positive = 1e-5
     lr: Positive = 5.0  # of gradient descent
     rate: Positive = 2e-4  # of the others
-    steps: Natural = 50
+    steps: Natural = 25
     points: Natural = 0  # fresh samples, if the test error is asked for
 
     @classmethod
