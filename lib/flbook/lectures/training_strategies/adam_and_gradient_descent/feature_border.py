@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Literal
 
+import numpy as np
 import torch
 import xarray as xr
 
@@ -111,6 +112,25 @@ def _trained(setting: Setting, name: str, sigma_xi: float, ratio: float, where) 
         return mean / (setting.rate * setting.steps), torch.full_like(mean, torch.nan)
     fresh = Fresh(data, setting.points, setting.seed, str(where))
     return mean / (setting.rate * setting.steps), fresh.error(trained, params)
+
+
+def turns(mean: np.ndarray, ratio: tuple[float, ...]) -> np.ndarray:
+    """Where mean responses to the feature change their sign, on straight lines in log ratio: first axes of `mean`.
+
+    mean: shape ``(..., ratio)``, falling from above zero to below.
+
+    Examples
+    --------
+    >>> turns(np.array([[1.0, -1.0, -1.0]]), (0.5, 2.0, 4.0)).tolist()
+    [1.0]
+    """
+    steps = np.log(ratio)
+    last = (mean > 0).cumprod(-1).sum(-1, keepdims=True) - 1
+    if (last < 0).any() or (last == len(ratio) - 1).any():
+        raise ValueError("mean must fall from above zero to below it as the ratio grows")
+    before, after = (np.take_along_axis(mean, last + k, -1)[..., 0] for k in (0, 1))
+    low, high = (steps[last[..., 0] + k] for k in (0, 1))
+    return np.exp(low + (high - low) * before / (before - after))
 
 
 run = sweeps(measure, chunk={"sigma_xi": 1})

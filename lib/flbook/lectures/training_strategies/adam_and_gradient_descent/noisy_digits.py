@@ -70,11 +70,11 @@ def rule(setting: Setting, name: str) -> tuple[Rule, int]:
     return GradientDescent(setting.lr), setting.steps
 
 
-def longest(params: Params) -> torch.Tensor:
-    """The longest filter of either sign, shape ``(*E, 2, d)``, times its sign."""
+def longest(params: Params, count: int = 1) -> torch.Tensor:
+    """The longest filters of either sign, times their sign; shape ``(*E, 2 count, d)``."""
     w = params["w"] * signs(2, params["w"])[:, None, None]
-    place = w.norm(dim=-1).argmax(-1)[..., None, None].expand(*w.shape[:-2], 1, w.shape[-1])
-    return w.gather(-2, place).squeeze(-2)
+    places = w.norm(dim=-1).topk(count, -1).indices[..., None].expand(*w.shape[:-2], count, w.shape[-1])
+    return w.gather(-2, places).flatten(-3, -2)
 
 
 def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
