@@ -16,10 +16,11 @@ PAINT = dict(zip(SHORT, plots.look.OTHERS, strict=False))  # one colour for each
 def race(racing: xr.Dataset) -> Figure:
     """Training loss and test error over the steps of each rule."""
     fig, axes = plots.panels(2, sharex=True)
+    names = {name: SHORT[name] for name in racing.rule.values}
     titles = {"train_loss": "Both fit the training labels", "test_error": "One predicts new ones"}
     for ax, (name, title) in zip(axes, titles.items(), strict=True):
         levels = {"chance": 0.5} if name == "test_error" else None
-        plots.learning_curves(racing[name].to_dataset("rule"), SHORT, levels=levels, title=title,
+        plots.learning_curves(racing[name].to_dataset("rule"), names, levels=levels, title=title,
                               ylabel=plots.look.label(racing[name]), ax=ax)  # fmt: skip
     return fig
 

@@ -44,8 +44,8 @@ class Setting(Grid):
 
     rule: tuple[Literal["gradient descent", "Adam", "sign descent"], ...] = axis(["sign descent", "Adam"], "rule")
     sigma_xi: tuple[Positive, ...] = axis([0.2, 0.4, 0.8], "noise σ_ξ")
-    ratio: tuple[Positive, ...] = axis([0.4, 0.7, 1.0, 1.4, 2.5], "α in units of π/(sσ_ξ)²")
-    seed: tuple[Natural, ...] = axis(range(10), "seed")
+    ratio: tuple[Positive, ...] = axis([0.5, 0.8, 1.2, 2.0], "α in units of π/(sσ_ξ)²")
+    seed: tuple[Natural, ...] = axis(range(16), "seed")
     n: Count = 40
     s: Count = 50
     m: Count = 8
@@ -65,7 +65,7 @@ class Setting(Grid):
     def paper(cls) -> "Setting":
         """Trained to the end, for the test error."""
         return cls(rule=("gradient descent", "Adam", "sign descent"), sigma_xi=(0.2,), ratio=lattice(0.125, 16.0, 8),
-                   m=20, sigma_0=1e-3, rate=5e-4, steps=600, points=500)
+                   seed=tuple(range(10)), m=20, sigma_0=1e-3, rate=5e-4, steps=600, points=500)
 
     def check(self) -> None:
         """Refuse feature noise that no patch holds."""
