@@ -21,15 +21,14 @@ def test_the_race_ends_where_the_sweep_does_and_a_rule_that_stops_keeps_its_valu
     for name in ("test_error", "train_error", "train_loss"):
         np.testing.assert_allclose(race[name].isel(step=-1), cells[name], rtol=1e-4)
     descent = race.sel(rule="gradient descent")
-    assert (descent.train_loss.sel(step=slice(12, None)).std("step") == 0).all()
-    assert (descent.train_loss.sel(step=slice(0, 11)).std("step") > 0).all()
+    assert (np.diff(descent.train_loss.sel(step=slice(12, None)), axis=0) == 0).all()
+    assert (np.diff(descent.feature.sel(step=slice(0, 12)), axis=0) != 0).all()
     for name in race:
         assert race[name].attrs["long_name"] and "units" in race[name].attrs, name
 
 
-def test_at_the_papers_ratios_gradient_descent_learns_the_feature_and_adam_the_noise():
-    small = lecture.Setting(seed=(0, 1), n=100, d=500, steps=400, adam_steps=500, points=300, s=80)
-    race = lecture.race(small).isel(step=-1)
+def test_at_the_papers_numbers_gradient_descent_learns_the_feature_and_adam_the_noise():
+    race = lecture.race(lecture.Setting(seed=(0, 1), adam_steps=500, points=300)).isel(step=-1)
     descent, adam = race.sel(rule="gradient descent"), race.sel(rule="Adam")
     assert (race.train_error == 0).all()
     assert (descent.test_error == 0).all() and (descent.feature > 1.5).all() and (descent.most_noise < 0.1).all()
@@ -43,8 +42,8 @@ def test_the_border_is_where_half_of_the_samples_pull_the_feature_around():
 
 
 def test_features_rise_below_the_border_and_fall_above_it():
-    setting = feature_border.Setting(rule=("sign descent", "Adam"), sigma_xi=(0.4,), ratio=(0.2, 4.0), seed=(0, 1), n=20)
-    found = feature_border.measure(setting)
+    book = feature_border.Setting(sigma_xi=(0.4,), ratio=(0.2, 4.0), seed=(0, 1), n=20)
+    found = feature_border.measure(book)
     assert (found.feature.sel(ratio=0.2) > 0.5).all() and (found.feature.sel(ratio=4.0) < -0.5).all()
     assert found.test_error.isnull().all()
     tiny = feature_border.measure(feature_border.Setting.tiny())
