@@ -142,8 +142,8 @@ def race(setting: Setting, device: str = "cpu") -> xr.Dataset:
         Quantity("train_loss", trained.train_loss, (), "training loss", "nats"),
         Quantity("train_error", lambda p: measures.train_error(trained, p), (), "training error", "fraction"),
         Quantity("test_error", lambda p: fresh.error(trained, p), (), "test error", "fraction"),
-        Quantity("feature", lambda p: trained.feature(p).amin(-1), (), "response to the feature, its weaker class"),
-        Quantity("noise", lambda p: trained.noise(p).mean(-1), (), "response to own noise, mean over samples"),
+        Quantity("feature", lambda p: trained.feature(p).amin(-1), (), "response to the feature"),
+        Quantity("noise", lambda p: trained.noise(p).mean(-1), (), "response to own noise"),
         Quantity("most_noise", lambda p: trained.noise(p).amax(-1), (), "largest response to own noise"),
     ]
     for name in setting.rule:
