@@ -38,9 +38,9 @@ class Setting(Grid):
     """
 
     weight: tuple[Positive, ...] = axis([1000.0], "weight of the penalty λ")
-    head_start: tuple[NonNegative, ...] = axis([2.0, 2.2, 2.3, 2.4, 2.5, 2.7, 3.0], "head start of the risk, time")
+    head_start: tuple[NonNegative, ...] = axis([2.0, 2.2, 2.3, 2.4, 2.5, 3.0], "head start of the risk, time")
     seed: tuple[Natural, ...] = axis(range(10), "seed")
-    n: Count = 400  # samples of each environment
+    n: Count = 160  # samples of each environment
     d: Count = 20  # dimension of a patch
     alpha: Probability = 0.25  # how often the invariant feature contradicts the label
     betas: tuple[Probability, Probability] = (0.1, 0.2)  # how often the spurious one does

@@ -1,5 +1,7 @@
 """Pictures of this lecture: what a page should not have to spell out."""
 
+from itertools import product
+
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
@@ -14,30 +16,46 @@ COLOURS = {"risk alone": plots.TRAIN, "IRMv1 from scratch": plots.NOISE, "IRMv1 
 MARKERS = dict(zip(COLOURS, ("s", "X", "o", "^", "D"), strict=True))
 
 
-def border(plane: Plane, low: float = -1.2, high: float = 1.6) -> np.ndarray:
-    """The curve of starts between those that the penalty undoes and those that it completes; shape (points, 2)."""
-    saddle = fsolve(plane.gradient, (plane.ridge(), 0.0))
-    step = 1e-5
-    hessian = np.array([(plane.gradient(saddle + step * e) - plane.gradient(saddle - step * e)) / (2 * step)
-                        for e in np.eye(2)])
-    along = np.linalg.eigh(hessian)[1][:, 1]  # the direction in which training runs into the saddle
-    along = along if along[1] > 0 else -along
-    sides = []
-    for sign in (-1, 1):
-        w, side = saddle + 1e-3 * sign * along, []
-        while low < w[0] < high and -0.6 < w[1] < 2.2 and len(side) < 600:
-            side.append(w)
-            uphill = plane.gradient(w)
-            w = w + 0.01 * uphill / np.linalg.norm(uphill)
-        sides.append(np.array(side))
-    return np.concatenate([sides[0][::-1], sides[1]])
+def border(plane: Plane) -> list[np.ndarray]:
+    """The curves of starts between those that the penalty undoes and those that it completes.
+
+    They are the starts from which training runs into a saddle of the objective: followed from it, uphill.
+    """
+    return [side for saddle, along in saddles(plane) for side in (_uphill(plane, saddle, along),
+                                                                  _uphill(plane, saddle, -along))]
+
+
+def saddles(plane: Plane) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Saddles of the objective, each with the direction in which training runs into it."""
+    found = {}
+    for start in product(np.linspace(-0.6, 1.2, 10), np.linspace(-0.5, 2, 10)):
+        w, _, solved, _ = fsolve(plane.gradient, start, full_output=True)
+        ends = np.eye(2) * 1e-5
+        hessian = np.array([(plane.gradient(w + e) - plane.gradient(w - e)) / 2e-5 for e in ends])
+        values, directions = np.linalg.eigh((hessian + hessian.T) / 2)
+        if solved == 1 and values[0] < 0 < values[1]:
+            found[tuple(w.round(3))] = (w, directions[:, 1])
+    return list(found.values())
+
+
+def _uphill(plane: Plane, saddle: np.ndarray, along: np.ndarray) -> np.ndarray:
+    """Steepest ascent from a saddle, until it turns at a maximum or leaves the picture."""
+    w, step, path = saddle + 1e-3 * along, along, [saddle]
+    while -0.5 < w[0] < 1.8 and -0.6 < w[1] < 2.2 and len(path) < 600:
+        path.append(w)
+        uphill = plane.gradient(w)
+        turned, step = step, 0.01 * uphill / np.linalg.norm(uphill)
+        if turned @ step < 0:
+            break
+        w = w + step
+    return np.array(path)
 
 
 def in_the_plane(routes: xr.Dataset, setting: Setting) -> Figure:
     """The routes of all seeds in the plane of two features, and the penalty's border."""
     fig, (ax,) = plots.panels(1)
-    edge = border(setting.plane(setting.weight[0]))
-    ax.plot(*edge.T, color=plots.THEORY, linestyle="--", linewidth=1.5, label="border (theory)")
+    for k, edge in enumerate(border(setting.plane(setting.weight[0]))):
+        ax.plot(*edge.T, color=plots.THEORY, linestyle="--", linewidth=1.5, label=None if k else "border (theory)")
     for name, colour in COLOURS.items():
         one = routes.sel(route=name)
         for seed in one.seed:
