@@ -46,7 +46,7 @@ def test_the_first_step_has_the_ratio_of_the_correlations_wherever_a_filter_star
 def test_the_standstill_is_that_of_the_page():
     far, near = (Plane(weight=weight).end(np.zeros(2), 8000 / weight) * weight * 0.5 for weight in (1e3, 1e4))
     assert near == pytest.approx([1, 0], abs=0.02) and far == pytest.approx([1, 0], abs=0.12)
-    early = Plane(weight=1e5).flow(np.zeros(2), np.array([3e-4]))[0] * 1e5 * 0.5
+    early = Plane(weight=1e5).flow(np.zeros(2), np.array([1.5e-4]))[0] * 1e5 * 0.5
     assert early == pytest.approx([0.25 / 0.75, 0.35 / 0.75], abs=0.03)
     free = Plane(penalty="VREx", weight=1e4).end(np.zeros(2), 100.0)
     assert free == pytest.approx([math.log(3), 0], abs=0.02)

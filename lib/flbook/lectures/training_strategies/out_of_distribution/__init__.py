@@ -44,7 +44,7 @@ class Setting(Grid):
     d: Count = 20  # dimension of a patch
     alpha: Probability = 0.25  # how often the invariant feature contradicts the label
     betas: tuple[Probability, Probability] = (0.1, 0.2)  # how often the spurious one does
-    sigma_xi: NonNegative = 0.1  # noise level
+    sigma_xi: NonNegative = 0.03  # noise level
     m: Count = 4  # filters a sign
     sigma_0: NonNegative = 0.001  # initial weights
     step: Positive = 0.05  # in time; smaller where the penalty would make it unstable
@@ -53,8 +53,7 @@ class Setting(Grid):
     @classmethod
     def tiny(cls) -> "Setting":
         """A blink: what the tests run."""
-        return cls(weight=(10.0, 40.0), head_start=(0.0, 2.0), seed=(0, 1), n=80, d=6,
-                   m=2, time=2.0)
+        return cls(weight=(10.0, 40.0), head_start=(0.0, 2.0), seed=(0, 1), n=80, d=6, m=2, time=2.0)
 
     @classmethod
     def paper(cls) -> "Setting":
@@ -82,8 +81,7 @@ def train(setting: Setting, problem: Training, time: float, weight: float = 0.0,
     """Gradient descent for a time, at the pace of a weight of IRMv1's penalty."""
     pace = setting.pace(weight)
     steps = round(time / pace)
-    return fit(problem, GradientDescent(2 * setting.m * pace), steps, record, ("seed",),
-               at=log_steps(steps, MOMENTS))
+    return fit(problem, GradientDescent(2 * setting.m * pace), steps, record, ("seed",), at=log_steps(steps, MOMENTS))
 
 
 def problem(setting: Setting, loss=logistic, start: Params | None = None, device: str = "cpu", **options) -> Training:

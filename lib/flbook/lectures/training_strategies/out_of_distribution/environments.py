@@ -2,7 +2,7 @@ r"""Two environments that agree on one feature and disagree on how far another o
 
 .. math:: x_i = [\,y_i a_i v_1 + y_i b_i v_2,\ \xi_i\,], \qquad P(a_i = -1) = \alpha, \quad P(b_i = -1) = \beta_e
 
-The label is y, the invariant feature :math:`v_1`, the spurious feature :math:`v_2`, and e the environment of the sample.
+The label is y, the invariant feature :math:`v_1`, the spurious feature :math:`v_2`, the environment e.
 
 Differs from Chen et al. (2023), Section 3: each combination of y, a and b is drawn exactly as often as its probability
 says, unless ``counted=False``.
@@ -70,7 +70,7 @@ class Environments(Checked):
     d: Annotated[int, Range(2)] = 20
     alpha: Probability = 0.25
     betas: tuple[Probability, ...] = (0.1, 0.2)
-    sigma_xi: NonNegative = 0.1
+    sigma_xi: NonNegative = 0.03
     counted: bool = True
 
     def __post_init__(self):
