@@ -130,9 +130,10 @@ def routes(setting: Setting, device: str = "cpu") -> xr.Dataset:
     blind = problem(setting, device=device, without_invariant=True)
     learned = train(setting, risk, long, record=record)
     only = train(setting, blind, long).params
+    slow = replace(setting, step=2.5 / weight)  # well below stability, so that its first steps can be looked at
     runs = {
         "risk alone": (learned, 0.0),
-        "IRMv1 from scratch": (train(setting, problem(setting, penalty, None, device), 4.0, weight, record), weight),
+        "IRMv1 from scratch": (train(slow, problem(setting, penalty, None, device), 3.0, weight, record), weight),
         "IRMv1 after risk": (
             train(setting, problem(setting, penalty, learned.params, device), 5.0, weight, record), weight),
         "IRMv1 after spurious": (train(setting, problem(setting, penalty, only, device), 5.0, weight, record), weight),
@@ -146,7 +147,8 @@ def routes(setting: Setting, device: str = "cpu") -> xr.Dataset:
         thin = history.isel(step=place)
         found["signal"].append(thin.signal.values)
         found["spurious"].append(thin.spurious.values)
-        found["time"].append(thin.step.values * setting.pace(used))
+        pace = (slow if name == "IRMv1 from scratch" else setting).pace(used)
+        found["time"].append(thin.step.values * pace)
         found["accuracy"].append(data.accuracy(risk, params, 0.9).cpu().numpy())
     dims = ("route", "moment", "seed")
     return labelled({
