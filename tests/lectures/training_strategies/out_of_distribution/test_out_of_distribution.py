@@ -54,7 +54,10 @@ def test_the_border_runs_into_the_saddles():
     assert len(found) == 2
     for w, _ in found:
         assert np.abs(plane.gradient(w)).max() < 1e-6
-    edge = np.concatenate(pictures.border(plane))
+    sides = pictures.border(plane)
+    outer = sorted(side[-1].round(1).tolist() for side in sides)
+    assert outer[0][0] == -0.5 and outer[1][1] == -0.6 and outer[2] == outer[3] == [0.4, 0.7]  # the last a maximum
+    edge = np.concatenate(sides)
     side = edge[np.abs(edge[:, 1] - 1.0).argmin()]
     assert plane.end(side + [0.03, 0])[0] > 0.5 > plane.end(side - [0.03, 0])[0]
 
