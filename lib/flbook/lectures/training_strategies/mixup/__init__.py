@@ -157,8 +157,8 @@ def growth(setting: Setting, device: str = "cpu") -> xr.Dataset:
         network = problem(setting, rule, share, device=device)
         lengths = Quantity("length", lambda p, network=network: _lengths(network, p), ("feature",))
         last = round(20 / setting.growth(rule, share)[0])
-        ends = fit(network, GradientDescent(setting.lr), last, [lengths], ("seed",), at=[last // 2, last]).history.length
-        log = torch.from_numpy(ends.values).log()
+        history = fit(network, GradientDescent(setting.lr), last, [lengths], ("seed",), at=[last // 2, last]).history
+        log = torch.from_numpy(history.length.values).log()
         rate = (log[1] - log[0]).unflatten(-1, (2, 2)).mean(-1) / (last - last // 2)
         ratio = (log[1].unflatten(-1, (2, 2)).diff(dim=-2)).mean((-2, -1)).exp()
         found.append((rate[..., 0], rate[..., 1], ratio))

@@ -57,7 +57,7 @@ class MixedPairs(PatchTraining):
     def __post_init__(self):
         super().__post_init__()
         if self.activation != Power(2):
-            raise ValueError(f"activation must be the square, Power(2), whose mixtures are known; got {self.activation}")
+            raise ValueError(f"activation must be Power(2), whose mixtures are known; got {self.activation}")
 
     @classmethod
     def of_samples(cls, problem: PatchTraining, input_weight: float, label_weight: float | None = None) -> "MixedPairs":

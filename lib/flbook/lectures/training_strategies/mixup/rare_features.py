@@ -1,7 +1,7 @@
 r"""Samples with a common or a rare feature: patches [feature, ξ], where the feature is that of the label.
 
-The data law is this book's. It has the parts that Zou et al. (2023) name, common features, rare features and noise; their
-own definition was not at hand.
+The data law is this book's. It has the parts that Zou et al. (2023) name, common features, rare features and noise;
+their own definition was not at hand.
 """
 
 from dataclasses import dataclass, replace

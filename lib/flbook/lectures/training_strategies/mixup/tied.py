@@ -1,4 +1,4 @@
-r"""The tie of single samples: the rare feature grows no more than the noise of the samples that carry it takes it along.
+r"""The tie of single samples: a rare feature grows as the noise of the samples that carry it takes it along.
 
 With noise patches orthogonal to each other a filter of sign + has, after small steps on any weighted sum over samples,
 
