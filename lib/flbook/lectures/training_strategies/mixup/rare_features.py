@@ -17,7 +17,7 @@ from flbook.dynamics.patches import PatchTraining
 from flbook.models.activations import Power
 from flbook.models.cnn import TwoLayerCNN
 from flbook.training.losses import Weighted, logistic
-from flbook.training.problem import Params
+from flbook.training.problem import Params, Problem
 
 FEATURES = 4  # v_+, v_-, u_+, u_-: the common one of either label, then the rare ones
 PLACES = {"common": 0, "rare": 2}
@@ -138,14 +138,14 @@ def weighted(problem: PatchTraining, rare: Bool[Tensor, " n"], times: float) -> 
     return replace(problem, loss=Weighted(logistic, weight / weight.mean()))
 
 
-def on_feature(problem: PatchTraining, params: Params, kind: Kind) -> Float[Tensor, "*E 2"]:
+def on_feature(problem: Problem, params: Params, kind: Kind) -> Float[Tensor, "*E 2"]:
     """Outputs on the feature of either label alone, times the label."""
     first = PLACES[kind]
     strength = torch.eye(FEATURES)[first : first + 2]
     return problem.feature_outputs(params, strength) * problem.a.new_tensor([1.0, -1.0])
 
 
-def test_error(problem: PatchTraining, params: Params, kind: Kind, points: int = 512) -> Float[Tensor, "*E"]:
+def test_error(problem: Problem, params: Params, kind: Kind, points: int = 512) -> Float[Tensor, "*E"]:
     """Share of wrong signs on fresh samples that carry this feature, the mean over both labels."""
     standard = measures.even_normal(points, problem.test_directions).to(problem.observed)
     noise = problem.noise_outputs(problem.fresh(params, standard))
