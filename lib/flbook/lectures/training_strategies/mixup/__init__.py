@@ -25,7 +25,7 @@ from flbook.training.optimizers import GradientDescent
 from flbook.training.problem import Problem
 
 VERSION = 1
-POINTS = 50  # of a curve over training
+POINTS = 40  # of a curve over training
 
 RULES = ("standard", "balanced", "labels", "inputs", "mixup", "early")
 

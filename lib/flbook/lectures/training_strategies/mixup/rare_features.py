@@ -5,6 +5,7 @@ their own definition was not at hand.
 """
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Annotated, Literal, NamedTuple
 
 import torch
@@ -145,9 +146,12 @@ def on_feature(problem: Problem, params: Params, kind: Kind) -> Float[Tensor, "*
     return problem.feature_outputs(params, strength) * problem.a.new_tensor([1.0, -1.0])
 
 
+_standard = lru_cache(maxsize=4)(measures.even_normal)  # asked for at every recorded step
+
+
 def test_error(problem: Problem, params: Params, kind: Kind, points: int = 512) -> Float[Tensor, "*E"]:
     """Share of wrong signs on fresh samples that carry this feature, the mean over both labels."""
-    standard = measures.even_normal(points, problem.test_directions).to(problem.observed)
+    standard = _standard(points, problem.test_directions).to(problem.observed)
     noise = problem.noise_outputs(problem.fresh(params, standard))
     margin = on_feature(problem, params, kind)
     wrong = torch.stack([margin[..., :1] + noise <= 0, margin[..., 1:] - noise <= 0])
