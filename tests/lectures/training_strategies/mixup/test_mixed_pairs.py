@@ -71,6 +71,7 @@ def test_a_batch_is_the_pairs_within_it():
     problem, places = MixedPairs.of_samples(plain(), 0.6), torch.tensor([3, 0, 7])
     part, start = problem.batch(places), problem.start()
     torch.testing.assert_close(part.pair_outputs(start), problem.pair_outputs(start)[:, places][:, :, places])
+    assert torch.equal(part.observed, DATA.labels()[places]) and part.input_weight == 0.6
     assert Batches(problem, 12).at(0).train_loss(start).shape == (2,)
 
 
