@@ -37,6 +37,7 @@ def race(course: xr.Dataset, rules: Sequence[str]) -> Figure:
     over_training(left, course.rare_error, rules, "Errors on rare samples", "test error [fraction]")
     left.axhline(0.5, color=plots.CHANCE, linestyle=":", linewidth=1.3)
     over_training(right, course.rare_output, rules, "The rare feature learned", "output on the rare feature", "y")
+    right.set_ylim(bottom=3e-6)
     return fig
 
 
@@ -71,6 +72,8 @@ def borders(error: xr.DataArray, crossings: Mapping[str, xr.DataArray]) -> Figur
     plots.series(few, "noise_square", paint=PAINT, joined=True, log="x",
                  title=f"Rare share ρ = {float(error.share):g}", ax=left)
     fig.legends[-1].remove()
+    for drawn in left.get_legend_handles_labels()[0]:
+        drawn.set_label("_")  # one legend serves both panels
     named = {SHORT[rule]: border for rule, border in crossings.items()}
     shares = np.array([0.02, 0.4])
     few_noise = float(crossings["standard"][0])
