@@ -7,6 +7,7 @@ device, raises here, since every operation's arguments are looked at; and all re
 import copy
 import inspect
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 import torch
@@ -51,7 +52,9 @@ from flbook.lectures.in_context_learning.vector_arithmetic.recall import RecallP
 from flbook.lectures.in_context_learning.vector_arithmetic.task_attention import LinearRecall, TaskVectorAttention
 from flbook.lectures.training_strategies.large_steps.by_hand import ByHand
 from flbook.lectures.training_strategies.large_steps.weak_feature import StrongWeakTraining
+from flbook.lectures.training_strategies.mixup.mixed_pairs import MixedPairs, StoppedEarly
 from flbook.models import TwoLayerCNN
+from flbook.models.activations import Power
 from flbook.models.attention import LinearAttention, LinearTransformer
 from flbook.models.convnet import ConvNet
 from flbook.models.layers import MLP, Linear
@@ -85,6 +88,10 @@ def gram(**options) -> GramTraining:
 def patches() -> PatchTraining:
     vectors, mix = torch.eye(D)[: N + 1], torch.randn(N, 2, N + 1)
     return PatchTraining.of(vectors, mix, SAMPLE.observed[0], cnn())
+
+
+def mixed() -> MixedPairs:
+    return MixedPairs.of_samples(replace(patches(), activation=Power(2)), 0.6)
 
 
 def graph() -> graph_training.GraphTraining:
@@ -178,6 +185,7 @@ PROBLEMS = {
     "LazyGraphTraining": lambda: graph().lazy(),
     "PatchTraining": patches,
     "LazyPatchTraining": lambda: patches().lazy(),
+    "MixedPairs": mixed,
     "TwoLayerTraining": lambda: TwoLayerTraining.of(DATA, SAMPLE, TrainableCNN(D, M, 0.1, 0.5, seed=(0, 1))),
     "SinglePatchTraining": single_patch,
     "LazySinglePatchTraining": lambda: single_patch().lazy(),
@@ -211,7 +219,7 @@ RULES = {
     "WeightDecay": optimizers.WeightDecay(optimizers.GradientDescent(0.1), torch.tensor([0.1, 0.2])),
 }
 LOSSES = {name: loss for name, loss in vars(losses).items() if hasattr(loss, "slope") and not isinstance(loss, type)}
-PARTS = (OwnSamples, OwnLaw, Around, optimizers._Penalised, Batches)  # no problem of their own
+PARTS = (OwnSamples, OwnLaw, Around, optimizers._Penalised, Batches, StoppedEarly)  # no problem of their own
 
 
 def moved(thing):
