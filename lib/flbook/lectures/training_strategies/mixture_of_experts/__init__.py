@@ -1,0 +1,143 @@
+r"""A router and its experts, trained together on clusters that nobody names.
+
+Claim (Chen et al. 2022, Theorems 4.1 and 4.2): where signal and misleading patch have one law, every sum of a function
+over patches errs on at least 1/8; a mixture of cubic experts under a top-1 router has a test error that vanishes.
+"""
+
+from dataclasses import dataclass
+from itertools import product
+from typing import Literal
+
+import torch
+import xarray as xr
+
+from flbook import devices
+from flbook.domains import Count, Natural
+from flbook.lectures.training_strategies.mixture_of_experts.clusters import ExpertClusters
+from flbook.lectures.training_strategies.mixture_of_experts.experts import DoubleSoftmax, Experts
+from flbook.lectures.training_strategies.mixture_of_experts.recipe import ExpertTraining, Recipe
+from flbook.lectures.training_strategies.mixture_of_experts.routers import dispatched, entropy, given
+from flbook.models.activations import cube, identity
+from flbook.runs import Grid, axis, cached, labelled, sweeps
+from flbook.shapes import Quantity
+from flbook.training.fit import fit
+from flbook.training.losses import logistic
+from flbook.training.problem import Params
+
+VERSION = 1
+
+ROUTERS = ("learned", "oracle", "k-means", "random")
+EXPERTS = {"cubic": cube, "linear": identity}
+LOSSES = {"double": DoubleSoftmax(), "single": logistic}
+
+
+@dataclass(frozen=True)
+class Setting(Grid):
+    """Everything the experiment depends on; tuples are the axes of the sweep. Data: setting 3 of the official code."""
+
+    expert: tuple[Literal["cubic", "linear"], ...] = axis(tuple(EXPERTS), "experts")
+    router: tuple[Literal[ROUTERS], ...] = axis(("learned",), "router")
+    softmax: tuple[Literal["double", "single"], ...] = axis(("double",), "softmax")
+    seed: tuple[Natural, ...] = axis(range(10), "seed")
+    n: Count = 1000
+    d: Count = 50
+    experts: Count = 8
+    filters: Count = 8  # of either sign, in each expert
+    steps: Count = 300
+    points: Count = 2000  # fresh samples
+
+    @classmethod
+    def tiny(cls) -> "Setting":
+        """A blink."""
+        return cls(router=ROUTERS, softmax=tuple(LOSSES), seed=(0, 1), n=60, d=12, experts=4, filters=2,
+                   steps=6, points=50)
+
+    @classmethod
+    def paper(cls) -> "Setting":
+        """Every router under either loss."""
+        return cls(router=ROUTERS, softmax=tuple(LOSSES))
+
+    def check(self) -> None:
+        """Refuse a dimension without room for the vectors, and fewer experts than clusters."""
+        if self.d < 8:
+            raise ValueError(f"d must be at least 8, for four signals and four centres; got {self.d}")
+        if self.experts < 4:
+            raise ValueError(f"experts must be at least 4, one for each cluster; got {self.experts}")
+
+    @property
+    def data(self) -> ExpertClusters:
+        """The data model."""
+        return ExpertClusters(n=self.n, d=self.d)
+
+    def rule(self, softmax: str) -> Recipe:
+        """The official recipe; with a single softmax, whose loss has no floor, it runs to the end."""
+        return Recipe() if softmax == "double" else Recipe(stop=0.0, rise=10.0)
+
+
+class Cell:
+    """A mixture of experts of one kind on all data sets of a setting, and what is asked of it."""
+
+    def __init__(self, setting: Setting, expert: str, router: str = "learned", softmax: str = "double",
+                 device: str = "cpu"):
+        data, seed = setting.data, setting.seed
+        self.setting, self.sample, self.fresh = setting, data.draw(seed), data.draw_test(setting.points, seed)
+        self.ways = None if router == "learned" else given(router, self.sample, self.fresh, setting.experts, seed)
+        net = Experts(setting.d, setting.experts, setting.filters, EXPERTS[expert], seed=seed)
+        route = None if self.ways is None else self.ways[0]
+        problem = ExpertTraining(net, self.sample.x, self.sample.observed, LOSSES[softmax], seed, route)
+        self.problem, self.rule = problem.to(devices.device(device)), setting.rule(softmax)
+        self.x = self.fresh.x.to(self.problem.x)
+
+    def counts(self, params: Params) -> torch.Tensor:
+        """Fresh samples by expert and cluster, ``(seed, M, K)``."""
+        expert = self.problem.dispatch(params, self.x) if self.ways is None else self.ways[1].to(self.x.device)
+        return dispatched(expert, self.fresh.cluster.to(expert.device), self.setting.experts, 4)
+
+    def test_error(self, params: Params) -> torch.Tensor:
+        """Share of wrong signs on fresh samples, routed without noise."""
+        route = None if self.ways is None else self.ways[1].to(self.x.device)
+        with torch.no_grad():
+            f = self.problem.predict(params, self.x, route)
+        return (f * self.fresh.observed.to(f) <= 0).double().mean(-1)
+
+    def skill(self, params: Params) -> torch.Tensor:
+        """Overlap of every expert with every signal, the A of the lecture, ``(seed, M, K)``."""
+        w = self.problem.model.activation(params["w"][..., :4])
+        return (w[..., 0, :, :] - w[..., 1, :, :]).sum(-2)
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Train every cell to the end; dimensions (expert, router, softmax, seed)."""
+    columns = []
+    for expert, router, softmax in product(setting.expert, setting.router, setting.softmax):
+        cell = Cell(setting, expert, router, softmax, device)
+        params = fit(cell.problem, cell.rule, setting.steps).params
+        with torch.no_grad():
+            columns.append([cell.test_error(params), entropy(cell.counts(params)), cell.problem.train_loss(params)])
+    shape = (len(setting.expert), len(setting.router), len(setting.softmax), len(setting.seed))
+    error, spread, loss = (torch.stack(column).cpu().reshape(shape) for column in zip(*columns, strict=True))
+    dims = ("expert", "router", "softmax", "seed")
+    return labelled({"test_error": (dims, error, "test error", "fraction"),
+                     "entropy": (dims, spread, "dispatch entropy", "nats"),
+                     "train_loss": (dims, loss, "training loss", "nats")}, setting.coordinates())
+
+
+run = sweeps(measure, chunk={"expert": 1, "router": 1, "softmax": 1})
+
+
+@cached
+def race(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Training under a learned router, step by step; dimensions (expert, step, seed, ...)."""
+    histories = []
+    for expert in setting.expert:
+        cell = Cell(setting, expert, device=device)
+        quantities = [
+            Quantity("test_error", cell.test_error, (), "test error", "fraction"),
+            Quantity("entropy", lambda params, cell=cell: entropy(cell.counts(params)), (), "dispatch entropy", "nats"),
+            Quantity("counts", cell.counts, ("number", "cluster"), "fresh samples"),
+            Quantity("skill", cell.skill, ("number", "cluster"), "overlap A with the signal"),
+            Quantity("router", lambda params: params["theta"][..., 4:8], ("number", "cluster"), "router's overlap"),
+        ]
+        marks = {*range(0, 100, 5), *range(100, setting.steps + 1, 25), setting.steps}
+        histories.append(fit(cell.problem, cell.rule, setting.steps, quantities, ("seed",), at=sorted(marks)).history)
+    return xr.concat(histories, "expert").assign_coords(setting.coordinates("expert", "seed"))
