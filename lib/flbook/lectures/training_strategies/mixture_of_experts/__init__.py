@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Literal
 
+import numpy as np
 import torch
 import xarray as xr
 
@@ -140,4 +141,19 @@ def race(setting: Setting, device: str = "cpu") -> xr.Dataset:
         ]
         marks = {*range(0, 100, 5), *range(100, setting.steps + 1, 25), setting.steps}
         histories.append(fit(cell.problem, cell.rule, setting.steps, quantities, ("seed",), at=sorted(marks)).history)
-    return xr.concat(histories, "expert").assign_coords(setting.coordinates("expert", "seed"))
+    joined = xr.concat(histories, "expert").assign_coords(setting.coordinates("expert", "seed"))
+    return joined.assign(lead=lead(joined.skill), agreement=agreement(joined.router, joined.skill))
+
+
+def lead(skill: xr.DataArray) -> xr.DataArray:
+    """By which share an expert's best cluster leads its second best: median over experts."""
+    ordered = np.sort(skill.transpose(..., "cluster").values, -1)
+    share = (ordered[..., -1] - ordered[..., -2]) / np.abs(ordered[..., -1])
+    over = skill.isel(cluster=0, drop=True).transpose(..., "number")
+    return over.copy(data=share).median("number").assign_attrs(long_name="relative lead of the best cluster", units="1")
+
+
+def agreement(router: xr.DataArray, skill: xr.DataArray) -> xr.DataArray:
+    """Correlation, over experts and clusters, of the router's overlaps with the experts'."""
+    found = xr.corr(router, skill, ("number", "cluster")).where(router.std(("number", "cluster")) > 0)
+    return found.assign_attrs(long_name="correlation of router and experts", units="1")

@@ -1,4 +1,4 @@
-"""Clusters that nobody names: the label stands along a direction of the cluster, and another patch names the cluster."""
+"""Clusters that nobody names: a label along a direction of its cluster, and a patch that tells the cluster."""
 
 from dataclasses import dataclass
 from typing import Annotated, NamedTuple
