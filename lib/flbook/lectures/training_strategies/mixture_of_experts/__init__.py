@@ -27,9 +27,9 @@ from flbook.training.problem import Params
 
 VERSION = 1
 
-ROUTERS = ("learned", "oracle", "k-means", "random")
+PLAIN = "learned, single softmax"
+ROUTERS = ("learned", PLAIN, "oracle", "k-means", "random")
 EXPERTS = {"cubic": cube, "linear": identity}
-LOSSES = {"double": DoubleSoftmax(), "single": logistic}
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,6 @@ class Setting(Grid):
 
     expert: tuple[Literal["cubic", "linear"], ...] = axis(tuple(EXPERTS), "experts")
     router: tuple[Literal[ROUTERS], ...] = axis(("learned",), "router")
-    softmax: tuple[Literal["double", "single"], ...] = axis(("double",), "softmax")
     seed: tuple[Natural, ...] = axis(range(10), "seed")
     n: Count = 1000
     d: Count = 50
@@ -50,13 +49,12 @@ class Setting(Grid):
     @classmethod
     def tiny(cls) -> "Setting":
         """A blink."""
-        return cls(router=ROUTERS, softmax=tuple(LOSSES), seed=(0, 1), n=60, d=12, experts=4, filters=2,
-                   steps=6, points=50)
+        return cls(router=ROUTERS, seed=(0, 1), n=60, d=12, experts=4, filters=2, steps=6, points=50)
 
     @classmethod
     def paper(cls) -> "Setting":
-        """Every router under either loss."""
-        return cls(router=ROUTERS, softmax=tuple(LOSSES))
+        """Every router."""
+        return cls(router=ROUTERS)
 
     def check(self) -> None:
         """Refuse a dimension without room for the vectors, and fewer experts than clusters."""
@@ -70,23 +68,24 @@ class Setting(Grid):
         """The data model."""
         return ExpertClusters(n=self.n, d=self.d)
 
-    def rule(self, softmax: str) -> Recipe:
+    def rule(self, router: str) -> Recipe:
         """The official recipe; with a single softmax, whose loss has no floor, it runs to the end."""
-        return Recipe() if softmax == "double" else Recipe(stop=0.0, rise=10.0)
+        return Recipe(stop=0.0, rise=10.0) if router == PLAIN else Recipe()
 
 
 class Cell:
     """A mixture of experts of one kind on all data sets of a setting, and what is asked of it."""
 
-    def __init__(self, setting: Setting, expert: str, router: str = "learned", softmax: str = "double",
-                 device: str = "cpu"):
+    def __init__(self, setting: Setting, expert: str, router: str = "learned", device: str = "cpu"):
         data, seed = setting.data, setting.seed
         self.setting, self.sample, self.fresh = setting, data.draw(seed), data.draw_test(setting.points, seed)
-        self.ways = None if router == "learned" else given(router, self.sample, self.fresh, setting.experts, seed)
+        learned = router in ("learned", PLAIN)
+        self.ways = None if learned else given(router, self.sample, self.fresh, setting.experts, seed)
         net = Experts(setting.d, setting.experts, setting.filters, EXPERTS[expert], seed=seed)
         route = None if self.ways is None else self.ways[0]
-        problem = ExpertTraining(net, self.sample.x, self.sample.observed, LOSSES[softmax], seed, route)
-        self.problem, self.rule = problem.to(devices.device(device)), setting.rule(softmax)
+        loss = logistic if router == PLAIN else DoubleSoftmax()
+        problem = ExpertTraining(net, self.sample.x, self.sample.observed, loss, seed, route)
+        self.problem, self.rule = problem.to(devices.device(device)), setting.rule(router)
         self.x = self.fresh.x.to(self.problem.x)
 
     def counts(self, params: Params) -> torch.Tensor:
@@ -108,22 +107,22 @@ class Cell:
 
 
 def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Train every cell to the end; dimensions (expert, router, softmax, seed)."""
+    """Train every cell to the end; dimensions (expert, router, seed)."""
     columns = []
-    for expert, router, softmax in product(setting.expert, setting.router, setting.softmax):
-        cell = Cell(setting, expert, router, softmax, device)
+    for expert, router in product(setting.expert, setting.router):
+        cell = Cell(setting, expert, router, device)
         params = fit(cell.problem, cell.rule, setting.steps).params
         with torch.no_grad():
             columns.append([cell.test_error(params), entropy(cell.counts(params)), cell.problem.train_loss(params)])
-    shape = (len(setting.expert), len(setting.router), len(setting.softmax), len(setting.seed))
+    shape = (len(setting.expert), len(setting.router), len(setting.seed))
     error, spread, loss = (torch.stack(column).cpu().reshape(shape) for column in zip(*columns, strict=True))
-    dims = ("expert", "router", "softmax", "seed")
+    dims = ("expert", "router", "seed")
     return labelled({"test_error": (dims, error, "test error", "fraction"),
                      "entropy": (dims, spread, "dispatch entropy", "nats"),
                      "train_loss": (dims, loss, "training loss", "nats")}, setting.coordinates())
 
 
-run = sweeps(measure, chunk={"expert": 1, "router": 1, "softmax": 1})
+run = sweeps(measure, chunk={"expert": 1, "router": 1})
 
 
 @cached

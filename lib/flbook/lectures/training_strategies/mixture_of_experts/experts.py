@@ -106,7 +106,8 @@ class Experts(nn.Module):
             x, b = x.sum(-2, keepdim=True), x.shape[-2] * b
         z = torch.einsum("...npd,...kd->...npk", x, self.w.flatten(-4, -2)).unflatten(-1, b.shape[-2:])
         z = z.take_along_dim(expert[..., None, None, None], -2)[..., 0, :]  # then every expert, of which one answers
-        f = self.activation(z + b.take_along_dim(expert[..., None], -2)[..., None, :])
+        b = b.expand(*expert.shape[:-1], *b.shape[-2:])[..., None, :, :].take_along_dim(expert[..., None, None], -2)
+        f = self.activation(z + b)
         f = f.sum(-2).unflatten(-1, (2, -1)).sum(-1)
         return f[..., 0] - f[..., 1]
 
