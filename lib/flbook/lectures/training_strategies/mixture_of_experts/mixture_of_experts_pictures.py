@@ -6,17 +6,17 @@ from matplotlib.figure import Figure
 
 from flbook import plots
 
-KINDS = {"cubic": "cubic experts", "linear": "linear experts"}
+KINDS = {"cubic": "cubic", "linear": "linear"}
 
 
 def finding(racing: xr.Dataset) -> Figure:
     """Test error and dispatch entropy over training, cubic and linear experts."""
     fig, (left, right) = plots.panels(2, sharex=True)
     error, entropy = (racing[name].to_dataset("expert") for name in ("test_error", "entropy"))
-    plots.learning_curves(error, KINDS, log="", levels={"1/8, any sum over patches": 1 / 8}, title="Test error",
+    plots.learning_curves(error, KINDS, log="", levels={"1/8": 1 / 8}, title="Test error",
                           ylabel="test error [fraction]", ax=left)
-    plots.learning_curves(entropy, KINDS, log="", levels={"ln 4, no cluster found": np.log(4)},
-                          title="Entropy of the cluster, given the expert", ylabel="dispatch entropy [nats]", ax=right)
+    plots.learning_curves(entropy, KINDS, log="", levels={"ln 4": np.log(4)},
+                          title="What the expert does not tell", ylabel="dispatch entropy [nats]", ax=right)
     left.set_ylim(-0.01, 0.56)
     return fig
 
@@ -40,10 +40,10 @@ def before_the_loss_moves(racing: xr.Dataset, last: int) -> Figure:
     """Largest share of one signal in an expert's skill, and the router's separation, over the first steps."""
     fig, (left, right) = plots.panels(2, sharex=True)
     early = racing.sel(step=slice(0, last))
-    first, second = early.lead.to_dataset("expert"), early.agreement.to_dataset("expert")
+    first, second = early.lead.to_dataset("expert"), early.agreement.dropna("step").to_dataset("expert")
     plots.learning_curves(first, KINDS, log="", title="Experts: lead of the best cluster",
                           ylabel="relative lead", ax=left)
-    plots.learning_curves(second, KINDS, log="", title="Router: correlation with the experts' overlaps",
+    plots.learning_curves(second, KINDS, log="", title="Router: correlation with skills",
                           ylabel="correlation", ax=right)
     return fig
 
