@@ -52,6 +52,8 @@ from flbook.lectures.in_context_learning.vector_arithmetic.recall import RecallP
 from flbook.lectures.in_context_learning.vector_arithmetic.task_attention import LinearRecall, TaskVectorAttention
 from flbook.lectures.training_strategies.large_steps.by_hand import ByHand
 from flbook.lectures.training_strategies.large_steps.weak_feature import StrongWeakTraining
+from flbook.lectures.training_strategies.mixture_of_experts.experts import Experts
+from flbook.lectures.training_strategies.mixture_of_experts.recipe import ExpertTraining
 from flbook.lectures.training_strategies.mixup.mixed_pairs import MixedPairs, StoppedEarly
 from flbook.models import TwoLayerCNN
 from flbook.models.activations import Power
@@ -168,6 +170,7 @@ NETWORKS = {  # a network and what it is asked
     PromptTransformer: lambda: (PromptTransformer(D, N, 8, 1), *CONTEXT),
     TaskVectorAttention: lambda: (TaskVectorAttention(D), *PAIRS),
     LinearRecall: lambda: (LinearRecall(D, 4), *PAIRS),
+    Experts: lambda: (Experts(D, 3, M), SAMPLE.x.float()),
 }
 PROBLEMS = {
     "Training": lambda: Training(cnn(), SAMPLE.x, SAMPLE.observed),
@@ -201,6 +204,7 @@ PROBLEMS = {
     "EveryPrompt": lambda: concept(concepts.EveryPrompt),
     "ReducedConcepts": lambda: concept(concepts.ReducedConcepts),
     "MambaTraining": mamba,
+    "ExpertTraining": lambda: ExpertTraining(Experts(D, 3, M, seed=(0, 1)), SAMPLE.x, SAMPLE.observed, seed=(0, 1)),
     "RecallPretraining": lambda: RecallPretraining(TaskVectorAttention(9), FactualRecall(3, 3, 9), batch=4, examples=2),
 }
 RULES = {
