@@ -31,7 +31,6 @@ from flbook.lectures.benign_overfitting.label_noise_stages.vgg import VGG
 from flbook.lectures.benign_overfitting.leaky_relu.mixture import Mixture
 from flbook.lectures.benign_overfitting.leaky_relu.single_patch import SinglePatchTraining
 from flbook.lectures.benign_overfitting.token_selection.token_attention import TokenAttention
-from flbook.lectures.benign_overfitting.vision_transformer.patch_attention import VisionTransformer
 from flbook.lectures.benign_overfitting.vision_transformer.token_span import SpanTraining
 from flbook.lectures.benign_overfitting.vision_transformer.two_signals import TwoSignals
 from flbook.lectures.benign_overfitting.xor.clusters import XorSignalNoise
@@ -54,6 +53,7 @@ from flbook.models.attention import LinearAttention, LinearTransformer
 from flbook.models.convnet import ConvNet
 from flbook.models.layers import MLP, Linear
 from flbook.models.mamba import Mamba, SelectiveLayer
+from flbook.models.patch_attention import VisionTransformer
 from flbook.models.transformer import GPT, Block, Norm, PromptTransformer
 from flbook.models.two_layer import TwoLayer
 from flbook.rivals import FrozenCNN
