@@ -42,7 +42,7 @@ class Setting(Grid):
     h: Count = 32  # width of queries and keys
     sigma_0: Positive = 0.0022  # initial weights
     steps: Natural = 300
-    points: Count = 400  # fresh samples
+    points: Count = 1000  # fresh samples
 
     @classmethod
     def tiny(cls) -> "Setting":
