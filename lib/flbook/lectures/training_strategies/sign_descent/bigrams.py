@@ -119,7 +119,7 @@ class BigramTraining(OwnLaw):
         """Every next word equally likely."""
         return {"w": self.q.new_zeros(*self.q.shape[:-1], self.q.shape[-1] + 1)}
 
-    def log_softmax(self, params: Params) -> Float[Tensor, "*E V k+1"]:
+    def log_softmax(self, params: Params) -> Float[Tensor, "*E V K"]:
         """Logarithms of the model's probabilities: of each successor, and of any one of the other words."""
         w = params["w"]
         top = w.amax(-1, keepdim=True)

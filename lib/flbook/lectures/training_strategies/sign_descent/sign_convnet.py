@@ -72,7 +72,8 @@ def pictures(n: int, classes: str, seed: tuple[int, ...]) -> tuple[torch.Tensor,
     for y, one in zip(split.y, seed, strict=True):
         order = torch.randperm(10, generator=rng.generator(one, "order of the classes"))
         places.append(torch.cat([torch.nonzero(y == c)[:k, 0] for c, k in zip(order, counts, strict=True)]))
-    return (torch.stack([part[i] for part, i in zip(whole, places, strict=True)]) for whole in (split.x, split.y))
+    x, y = (torch.stack([part[i] for part, i in zip(whole, places, strict=True)]) for whole in (split.x, split.y))
+    return x, y
 
 
 def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
