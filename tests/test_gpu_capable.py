@@ -48,6 +48,8 @@ from flbook.lectures.in_context_learning.vector_arithmetic.factual_recall import
 from flbook.lectures.in_context_learning.vector_arithmetic.recall import RecallPretraining
 from flbook.lectures.in_context_learning.vector_arithmetic.task_attention import LinearRecall, TaskVectorAttention
 from flbook.lectures.training_strategies.large_steps.by_hand import ByHand
+from flbook.lectures.training_strategies.sign_descent.bigrams import Bigrams, BigramTraining
+from flbook.lectures.training_strategies.sign_descent.two_tokens import TwoTokenTransformer
 from flbook.models import TwoLayerCNN
 from flbook.models.attention import LinearAttention, LinearTransformer
 from flbook.models.convnet import ConvNet
@@ -139,6 +141,7 @@ NETWORKS = {  # a network and what it is asked
     LinearAttention: lambda: (LinearAttention(torch.randn(D, D)), *CONTEXT),
     LinearTransformer: lambda: (LinearTransformer(D, 2), *CONTEXT),
     TokenAttention: lambda: (TokenAttention(torch.ones(D), True), torch.randn(3, L, D)),
+    TwoTokenTransformer: lambda: (TwoTokenTransformer(D, M), torch.randn(3, 2, D)),
     VisionTransformer: lambda: (VisionTransformer(D, M), torch.randn(3, L, D)),
     UniformAttention: lambda: (UniformAttention(D), *CONTEXT),
     ConceptAttention: lambda: (ConceptAttention(D, 4), Context(torch.randn(4, N, D), torch.randn(4, N, D)),
@@ -165,6 +168,7 @@ PROBLEMS = {
     "LazyTraining": lambda: Training(cnn(), SAMPLE.x, SAMPLE.observed).lazy(),
     "ScaledTraining": lambda: ScaledTraining(cnn(), SAMPLE.x, SAMPLE.observed, losses.squared, torch.ones(2)),
     "LazyScaledTraining": lambda: ScaledTraining(cnn(), SAMPLE.x, SAMPLE.observed, losses.squared, 2.0).lazy(),
+    "BigramTraining": lambda: BigramTraining.of(Bigrams(words=8, successors=3), (0, 1)),
     "ByHand": lambda: ByHand(cnn(), SAMPLE.x, SAMPLE.observed),
     "WeightTraining": lambda: WeightTraining(DATA, SAMPLE, cnn()),
     "LazyWeightTraining": lambda: WeightTraining(DATA, SAMPLE, cnn()).lazy(),

@@ -11,6 +11,7 @@ alike. A row is therefore kept as k + 1 numbers, and no step costs more than O(V
 """
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -98,9 +99,9 @@ class BigramTraining(OwnLaw):
         """On the law of a seed, or of several."""
         return cls(data.draw(seed), data.frequencies)
 
-    def to(self, device: torch.device, dtype: torch.dtype) -> "BigramTraining":
-        """On another device, in another precision."""
-        return replace(self, q=self.q.to(device, dtype), p=self.p.to(device, dtype))
+    def to(self, *where: Any) -> "BigramTraining":
+        """On another device or in another precision."""
+        return replace(self, q=self.q.to(*where), p=self.p.to(*where))
 
     def levelled(self) -> "BigramTraining":
         """The same with every row's loss divided by its frequency: what a rule would see that knew the frequencies."""
