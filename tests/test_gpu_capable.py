@@ -33,7 +33,6 @@ from flbook.lectures.benign_overfitting.label_noise_stages.vgg import VGG
 from flbook.lectures.benign_overfitting.leaky_relu.mixture import Mixture
 from flbook.lectures.benign_overfitting.leaky_relu.single_patch import SinglePatchTraining
 from flbook.lectures.benign_overfitting.token_selection.token_attention import TokenAttention
-from flbook.lectures.benign_overfitting.vision_transformer.patch_attention import VisionTransformer
 from flbook.lectures.benign_overfitting.vision_transformer.token_span import SpanTraining
 from flbook.lectures.benign_overfitting.vision_transformer.two_signals import TwoSignals
 from flbook.lectures.benign_overfitting.xor.clusters import XorSignalNoise
@@ -55,12 +54,15 @@ from flbook.lectures.training_strategies.large_steps.weak_feature import StrongW
 from flbook.lectures.training_strategies.mixture_of_experts.experts import Experts
 from flbook.lectures.training_strategies.mixture_of_experts.recipe import ExpertTraining
 from flbook.lectures.training_strategies.mixup.mixed_pairs import MixedPairs, StoppedEarly
+from flbook.lectures.training_strategies.sign_descent.bigrams import Bigrams, BigramTraining
+from flbook.lectures.training_strategies.sign_descent.two_tokens import TwoTokenTransformer
 from flbook.models import TwoLayerCNN
 from flbook.models.activations import Power
 from flbook.models.attention import LinearAttention, LinearTransformer
 from flbook.models.convnet import ConvNet
 from flbook.models.layers import MLP, Linear
 from flbook.models.mamba import Mamba, SelectiveLayer
+from flbook.models.patch_attention import VisionTransformer
 from flbook.models.transformer import GPT, Block, Norm, PromptTransformer
 from flbook.models.two_layer import TwoLayer
 from flbook.rivals import FrozenCNN
@@ -150,6 +152,7 @@ NETWORKS = {  # a network and what it is asked
     LinearAttention: lambda: (LinearAttention(torch.randn(D, D)), *CONTEXT),
     LinearTransformer: lambda: (LinearTransformer(D, 2), *CONTEXT),
     TokenAttention: lambda: (TokenAttention(torch.ones(D), True), torch.randn(3, L, D)),
+    TwoTokenTransformer: lambda: (TwoTokenTransformer(D, M), torch.randn(3, 2, D)),
     VisionTransformer: lambda: (VisionTransformer(D, M), torch.randn(3, L, D)),
     UniformAttention: lambda: (UniformAttention(D), *CONTEXT),
     ConceptAttention: lambda: (ConceptAttention(D, 4), Context(torch.randn(4, N, D), torch.randn(4, N, D)),
@@ -177,6 +180,7 @@ PROBLEMS = {
     "LazyTraining": lambda: Training(cnn(), SAMPLE.x, SAMPLE.observed).lazy(),
     "ScaledTraining": lambda: ScaledTraining(cnn(), SAMPLE.x, SAMPLE.observed, losses.squared, torch.ones(2)),
     "LazyScaledTraining": lambda: ScaledTraining(cnn(), SAMPLE.x, SAMPLE.observed, losses.squared, 2.0).lazy(),
+    "BigramTraining": lambda: BigramTraining.of(Bigrams(words=8, successors=3), (0, 1)),
     "ByHand": lambda: ByHand(cnn(), SAMPLE.x, SAMPLE.observed),
     "StrongWeakTraining": lambda: StrongWeakTraining(StrongWeak(), cnn(), SAMPLE.x, SAMPLE.observed),
     "WeightTraining": lambda: WeightTraining(DATA, SAMPLE, cnn()),
