@@ -50,7 +50,7 @@ class Setting(Grid):
     lr: Positive = 2.0  # step size
     partners: Count = 2  # R: pastes of a sample in a step
     steps: Count = 3000
-    points: Count = 2048  # fresh samples of each feature and label
+    points: Count = 1024  # fresh samples of each feature and label
 
     @classmethod
     def tiny(cls) -> "Setting":

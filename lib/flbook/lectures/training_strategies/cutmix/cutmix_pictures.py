@@ -1,6 +1,6 @@
 """Pictures of this lecture: what a page should not have to spell out."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import xarray as xr
@@ -46,11 +46,12 @@ def losses(loss: Callable, resting: Callable, patches: tuple[int, ...]) -> Figur
     return fig
 
 
-def by_frequency(found: xr.Dataset, rest: float, law: tuple[np.ndarray, np.ndarray]) -> Figure:
+def by_frequency(parts: Sequence[xr.Dataset], rest: float, law: tuple[np.ndarray, np.ndarray]) -> Figure:
     """Output and test error against the frequency of the feature, a series for each recipe.
 
-    rest: z*. law: frequencies and outputs of training on single patches.
+    parts: results with recipes. rest: z*. law: frequencies and outputs of training on single patches.
     """
+    found = xr.concat(parts, "recipe")
     fig, (left, right) = plots.panels(2, sharex=True)
     outputs = {name: found.z.sel(recipe=name) for name in found.recipe.values}
     lines = {"law of single patches": law}

@@ -75,12 +75,12 @@ class Cutout(Checked):
         if self.size >= patches:
             raise ValueError(f"size must be below the {patches} patches of a sample; got {self.size}")
 
-    def loss(self, f: Float[Tensor, "*E n P"], y: Float[Tensor, "*E n"], paste: Any = None) -> Float[Tensor, "*E n"]:
+    def loss(self, f: Float[Tensor, "*E n P"], y: Float[Tensor, "*#E n"], paste: Any = None) -> Float[Tensor, "*E n"]:
         """Of each sample."""
         total, label, _ = self._terms(f, y)
         return mixed_loss(total, label).mean(-1)
 
-    def slope(self, f: Float[Tensor, "*E n P"], y: Float[Tensor, "*E n"], paste: Any = None) -> Float[Tensor, "*E n P"]:
+    def slope(self, f: Float[Tensor, "*E n P"], y: Float[Tensor, "*#E n"], paste: Any = None) -> Float[Tensor, "*E n P"]:
         """Derivatives of the sum of these losses in what is said to each patch."""
         total, label, kept = self._terms(f, y)
         return mixed_slope(total, label) @ kept / len(kept)
@@ -146,14 +146,14 @@ class CutMix(Checked):
         place = torch.rand(*shape, patches, generator=stream).argsort(-1).argsort(-1)
         return Paste(partner, place < size[..., None])
 
-    def loss(self, f: Float[Tensor, "*E n P"], y: Float[Tensor, " n"], paste: Paste | None = None) -> Tensor:
+    def loss(self, f: Float[Tensor, "*E n P"], y: Float[Tensor, "*#E n"], paste: Paste | None = None) -> Tensor:
         """Of each sample as the first of its pairs."""
         if paste is None:
             return sum(weight * mixed_loss(total, label).mean(-1) for _, weight, total, label in self._all(f, y))
         _, total, label, _ = self._drawn(f, y, paste)
         return mixed_loss(total, label).unflatten(-1, (-1, f.shape[-2])).mean(-2)
 
-    def slope(self, f: Float[Tensor, "*E n P"], y: Float[Tensor, " n"], paste: Paste | None = None) -> Tensor:
+    def slope(self, f: Float[Tensor, "*E n P"], y: Float[Tensor, "*#E n"], paste: Paste | None = None) -> Tensor:
         """Derivatives of the sum of these losses in what is said to each patch."""
         if paste is None:
             return self._mean_slope(f, y)
@@ -164,9 +164,11 @@ class CutMix(Checked):
 
     def _drawn(self, f: Tensor, y: Tensor, paste: Paste) -> tuple[Tensor, ...]:
         times, patches = paste.partner.shape[-1] // f.shape[-2], f.shape[-1]
-        own, partner = paste.own.to(f), paste.partner[..., None].expand(*paste.partner.shape, patches)
-        label = self.label(own.mean(-1), y.repeat(times), y[paste.partner])
+        partner = paste.partner.expand(*f.shape[:-2], -1)
+        own = paste.own.to(f)
+        label = self.label(own.mean(-1), torch.cat([y] * times, -1), y.expand(f.shape[:-1]).gather(-1, partner))
         own = own if self.inputs else torch.ones_like(own)
+        partner = partner[..., None].expand(*partner.shape, patches)
         total = (own * torch.cat([f] * times, -2) + (1 - own) * f.gather(-2, partner)).sum(-1)
         return own, total, label, partner
 
@@ -181,7 +183,7 @@ class CutMix(Checked):
         for size, weight in enumerate(self.sizes(patches)):
             for chosen in subsets(patches, size).to(f) if weight else ():
                 own = chosen if self.inputs else torch.ones_like(chosen)
-                label = self.label(chosen.mean(), y[:, None], y[None, :])
+                label = self.label(chosen.mean(), y[..., :, None], y[..., None, :])
                 yield own, weight / comb(patches, size), (f @ own)[..., :, None] + (f @ (1 - own))[..., None, :], label
 
     def _mean_slope(self, f: Tensor, y: Tensor) -> Tensor:
