@@ -48,6 +48,8 @@ from flbook.lectures.in_context_learning.nonparametric_rates.learned_basis impor
 from flbook.lectures.in_context_learning.vector_arithmetic.factual_recall import FactualRecall
 from flbook.lectures.in_context_learning.vector_arithmetic.recall import RecallPretraining
 from flbook.lectures.in_context_learning.vector_arithmetic.task_attention import LinearRecall, TaskVectorAttention
+from flbook.lectures.training_strategies import cutmix
+from flbook.lectures.training_strategies.cutmix.pasting import CutMix
 from flbook.lectures.training_strategies.large_steps.by_hand import ByHand
 from flbook.models import TwoLayerCNN
 from flbook.models.attention import LinearAttention, LinearTransformer
@@ -83,6 +85,10 @@ def gram(**options) -> GramTraining:
 def patches() -> PatchTraining:
     vectors, mix = torch.eye(D)[: N + 1], torch.randn(N, 2, N + 1)
     return PatchTraining.of(vectors, mix, SAMPLE.observed[0], cnn())
+
+
+def pasted() -> cutmix.PastedTraining:
+    return cutmix.problem(cutmix.Setting(seed=(0, 1), n=40, d=D, m=M), CutMix())
 
 
 def graph() -> graph_training.GraphTraining:
@@ -175,6 +181,8 @@ PROBLEMS = {
     "LazyGraphTraining": lambda: graph().lazy(),
     "PatchTraining": patches,
     "LazyPatchTraining": lambda: patches().lazy(),
+    "PastedTraining": pasted,
+    "LazyPastedTraining": lambda: pasted().lazy(),
     "TwoLayerTraining": lambda: TwoLayerTraining.of(DATA, SAMPLE, TrainableCNN(D, M, 0.1, 0.5, seed=(0, 1))),
     "SinglePatchTraining": single_patch,
     "LazySinglePatchTraining": lambda: single_patch().lazy(),

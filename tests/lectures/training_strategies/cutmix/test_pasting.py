@@ -18,7 +18,7 @@ RECIPES = [Cutout(0), Cutout(1), Cutout(2, 0.2), CutMix(), CutMix((0.1, 0.2, 0.3
 
 
 def problem(recipe, setting=SETTING):
-    return cutmix.problem(setting, recipe).to(torch.float64)
+    return cutmix.problem(setting, recipe, dtype=torch.float64)
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=str)
@@ -31,8 +31,7 @@ def test_the_gradient_is_that_of_the_loss(recipe):
     flat, direction = network.start(), now.gradient(network.start())
     ahead, behind = ({"c": flat["c"] + e * direction["c"]} for e in (1e-6, -1e-6))
     rise = (now.train_loss(ahead) - now.train_loss(behind)) / 2e-6
-    torch.testing.assert_close(rise, now.norm(direction) ** 2 * 0 + torch.einsum(
-        "ekn,enm,ekm->e", direction["c"], network.basis.b_b, direction["c"]), rtol=1e-5, atol=1e-10)
+    torch.testing.assert_close(rise, now.norm(direction) ** 2, rtol=1e-5, atol=1e-10)
 
 
 def test_a_step_is_that_of_a_network_on_the_pasted_pictures():
@@ -112,7 +111,11 @@ def test_bad_input_is_refused():
     for recipe, word in ((Cutout(3), "size"), (CutMix((0.5, 0.5)), "law")):
         with pytest.raises(ValueError, match=f"^{word} must"):
             problem(recipe)
-    for make, word in ((lambda: CutMix((0.5, 0.6)), "law"), (lambda: CutMix(partners=0), "partners"),
-                       (lambda: Cutout(-1), "size"), (lambda: Cutout(1, 0.5), "flip_prob")):
+    for make, word in (
+        (lambda: CutMix((0.5, 0.6)), "law"),
+        (lambda: CutMix(partners=0), "partners"),
+        (lambda: Cutout(-1), "size"),
+        (lambda: Cutout(1, 0.5), "flip_prob"),
+    ):
         with pytest.raises(ValueError, match=f"^{word} must"):
             make()

@@ -30,8 +30,14 @@ def test_patches_are_those_of_the_model():
 
 
 def test_bad_input_is_refused():
-    for wrong, word in ((dict(frequency=(0.5, 0.4)), "frequency"), (dict(n=7), "n"), (dict(n=10), "n"),
-                        (dict(d=6), "d"), (dict(patches=1), "patches"), (dict(trace=-0.1), "trace")):
+    for wrong, word in (
+        (dict(frequency=(0.5, 0.4)), "frequency"),
+        (dict(n=7), "n"),
+        (dict(n=10), "n"),
+        (dict(d=6), "d"),
+        (dict(patches=1), "patches"),
+        (dict(trace=-0.1), "trace"),
+    ):
         with pytest.raises(ValueError, match=f"^{word} must"):
             RareFeatures(**{"n": 40, "d": 60, **wrong})
 
@@ -39,7 +45,7 @@ def test_bad_input_is_refused():
 @pytest.mark.parametrize("lazy", [False, True])
 def test_errors_are_those_on_drawn_samples(lazy):
     setting = cutmix.Setting(seed=(0,), n=40, d=60, patches=4, trace=0.3, sigma_0=0.05)
-    network = cutmix.problem(setting, Cutout(1)).to(torch.float64)
+    network = cutmix.problem(setting, Cutout(1), dtype=torch.float64)
     network = network.lazy() if lazy else network
     params, _ = fit(network, gradient_descent(1.0), 100)
     weights = torch.einsum("kn,nd->kd", params["c"][0], DATA.draw(0).vectors)
@@ -59,5 +65,5 @@ def test_errors_are_those_on_drawn_samples(lazy):
     expected = ((said[:3] + outputs <= 0).double() + (said[3:] + outputs >= 0).double()).mean(0) / 2
     found = errors(network, params, DATA, points=16384)[0]
     torch.testing.assert_close(found, expected, atol=0.006, rtol=0)
-    assert 0.03 < found[0] < found[2] < 0.5
+    assert found[0] < found[2] - 0.05
     torch.testing.assert_close(feature_parts(network, params)[0], (said[:3] - said[3:]) / 2)

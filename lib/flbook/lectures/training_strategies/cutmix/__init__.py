@@ -93,7 +93,9 @@ def smoothing_for(margin: float) -> float:
     return 1 / (1 + np.exp(margin))
 
 
-def problem(setting: Setting, recipe: Cutout | CutMix, device: str = "cpu") -> PastedTraining:
+def problem(
+    setting: Setting, recipe: Cutout | CutMix, device: str = "cpu", dtype: torch.dtype = torch.float32
+) -> PastedTraining:
     """The training problems of all seeds; their patches are not kept."""
     data, seeds = setting.data(), setting.seed
     sample = data.draw(seeds)
@@ -102,7 +104,7 @@ def problem(setting: Setting, recipe: Cutout | CutMix, device: str = "cpu") -> P
     a = cnn.scale * signs(w.shape[-2], w)
     network = PastedTraining(Basis.of(sample.vectors, w), sample.mix, sample.y, a, cnn.activation, orthogonal=True,
                              features=2 * data.features, recipe=recipe, seed=seeds)  # fmt: skip
-    return network.to(devices.device(device), torch.float32)
+    return network.to(devices.device(device), dtype)
 
 
 def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:

@@ -59,7 +59,7 @@ def resting_output(patches: int = 3, law: tuple[float, ...] | None = None) -> fl
 
 
 def plateau(data: RareFeatures, missing: tuple[int, ...], law: tuple[float, ...] | None = None) -> np.ndarray:
-    """What is said to each kind of feature where CutMix's loss is smallest among outputs that are 0 on the missing ones.
+    """What is said to each kind of feature where CutMix's loss is smallest, if the missing ones are said 0.
 
     A convex problem in the outputs of the training patches.
     """

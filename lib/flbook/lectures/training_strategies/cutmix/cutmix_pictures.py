@@ -17,7 +17,9 @@ def race(racing: xr.Dataset, rest: float) -> Figure:
     titles = ("The common feature", "The very rare feature")
     for ax, place, title in zip(axes, (0, -1), titles, strict=True):
         lines = racing.z.isel(frequency=place, drop=True).to_dataset("recipe")
-        plots.learning_curves(lines, SHORT, levels={"$z^*$": rest}, title=title, ylabel="output on the feature z", ax=ax)
+        plots.learning_curves(
+            lines, SHORT, levels={"$z^*$": rest}, title=title, ylabel="output on the feature z", ax=ax
+        )
     return fig
 
 

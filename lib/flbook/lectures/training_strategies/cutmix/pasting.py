@@ -23,7 +23,6 @@ from torch import Tensor
 from flbook import rng
 from flbook.domains import Checked, Count, FlipProbability, Natural, Probability, Seeds
 from flbook.dynamics.patches import LazyPatchTraining, PatchTraining
-from flbook.shapes import Quantity
 from flbook.training.problem import Params, recast
 
 _BLOCK = 50  # steps whose draws come out of one stream
@@ -80,7 +79,9 @@ class Cutout(Checked):
         total, label, _ = self._terms(f, y)
         return mixed_loss(total, label).mean(-1)
 
-    def slope(self, f: Float[Tensor, "*E n P"], y: Float[Tensor, "*#E n"], paste: Any = None) -> Float[Tensor, "*E n P"]:
+    def slope(
+        self, f: Float[Tensor, "*E n P"], y: Float[Tensor, "*#E n"], paste: Any = None
+    ) -> Float[Tensor, "*E n P"]:
         """Derivatives of the sum of these losses in what is said to each patch."""
         total, label, kept = self._terms(f, y)
         return mixed_slope(total, label) @ kept / len(kept)
@@ -245,7 +246,9 @@ class PastedTraining(PatchTraining):
         """What the network says to each training patch."""
         return torch.einsum("k,...knp->...np", self.a, self.respond(self.on_patches(params)))
 
-    def train_loss(self, params: Params, *, x: Tensor | None = None, observed: Tensor | None = None) -> Float[Tensor, "*E"]:
+    def train_loss(
+        self, params: Params, *, x: Tensor | None = None, observed: Tensor | None = None
+    ) -> Float[Tensor, "*E"]:
         """Mean loss over the pictures."""
         labels = self.observed if observed is None else observed
         return self.recipe.loss(self.said(params), labels, self._paste).mean(-1)

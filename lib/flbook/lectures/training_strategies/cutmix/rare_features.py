@@ -1,4 +1,4 @@
-r"""Samples with one of several features, some of them rare: a feature patch, one of strong noise, the rest of weak noise.
+r"""Samples with one of several features, some of them rare: a feature patch, then one of strong noise, then weak.
 
 The data law of Oh and Yun (2024), as far as it could be read; what we fixed ourselves is said in `RareFeatures`.
 """
@@ -14,7 +14,6 @@ from torch import Tensor
 from flbook import measures, rng
 from flbook.domains import Checked, Count, Positive, Probability, Range, Seeds
 from flbook.dynamics.patches import LazyPatchTraining, PatchTraining
-from flbook.models.cnn import TwoLayerCNN
 from flbook.training.problem import Params
 
 Frequency = Annotated[float, Range(0, 1, "(]")]
@@ -38,8 +37,8 @@ class RareSample(NamedTuple):
 class RareFeatures(Checked):
     r"""Patches :math:`x = [v_{y,k},\ \alpha u + \xi^{(2)},\ \xi^{(3)}, \dots, \xi^{(P)}]`.
 
-    Each label has K features of its own, all orthonormal; a sample has the k-th with frequency :math:`\rho_k`. The second
-    patch is dominant noise of standard deviation :math:`\sigma_d`, with a trace :math:`\alpha u` of the most frequent
+    Each label has K features of its own, all orthonormal; a sample has the k-th with frequency :math:`\rho_k`. The
+    second patch is dominant noise of standard deviation :math:`\sigma_d`, with a trace :math:`\alpha u` of the most frequent
     feature of either label; the others are background noise of :math:`\sigma_b`. Noise is orthogonal to features.
 
     Ours: labels alternate, frequencies and traces are exact in each label and stand at fixed places. The noise is
@@ -127,11 +126,13 @@ def errors(problem: PatchTraining, params: Params, data: RareFeatures, points: i
     standard = measures.even_normal(points, noisy * problem.test_directions).to(problem.observed)
     ends = (params, problem.start()) if isinstance(problem, LazyPatchTraining) else (params,)
     seen = torch.cat([problem.overlaps(end) for end in ends], -2)[..., [0, count]]  # of the two common features
-    label = torch.arange(points, device=standard.device) % 2  # whose common feature leaves its trace
-    noise = 0
+    noise = [0, 0]  # with a trace of either label
     for patch, part in enumerate(standard.chunk(noisy, -1)):
         z = problem.fresh(params, part) * (data.sigma_b if patch else data.sigma_d)
-        noise = noise + problem.noise_outputs(z if patch else z + data.trace * seen[..., label].mT)
+        for label in (0, 1):
+            here = z if patch else z + data.trace * seen[..., None, :, label]
+            noise[label] = noise[label] + problem.noise_outputs(here)
+    noise = torch.cat(noise, -1)
     said = problem.feature_outputs(params, torch.eye(2 * count))[..., None, :]
     wrong = ((said[..., :count] + noise[..., None] <= 0).double() + (said[..., count:] + noise[..., None] >= 0)) / 2
     return wrong.mean(-2)
