@@ -28,23 +28,21 @@ def staircase(racing: xr.Dataset, heights: Mapping[str, float]) -> Figure:
     fig, (ax,) = plots.panels(1)
     names = {"common": "common", "rare": "rare", "very rare": "very rare"}
     lines = xr.Dataset({name: racing.z.isel(frequency=k, drop=True) for k, name in enumerate(names)})
-    title = "Each feature steps up to z*, the common one down"
+    title = "The common feature comes down to z*"
     plots.learning_curves(lines, names, levels=heights, title=title, ylabel="output on the feature z", ax=ax)
     ax.set_ylim(0, 1.65)
     return fig
 
 
-def losses(loss: Callable, resting: Callable, patches: tuple[int, ...]) -> Figure:
-    """Mean loss of CutMix if all patches are said z to, and where it is smallest."""
+def loss(of: Callable, resting: Callable, patches: int) -> Figure:
+    """Mean loss of CutMix if all patches are said z to, and where it is smallest; the same axes for every frame."""
     fig, (ax,) = plots.panels(1)
-    z, looks = np.linspace(0, 3, 200), plots.looks([f"P = {count}" for count in patches])
-    for count, (name, (colour, marker)) in zip(patches, looks.items(), strict=True):
-        ax.plot(z, loss(z, count), color=colour, label=name)
-        best = resting(count)
-        if np.isfinite(best):
-            ax.plot(best, loss(best, count), marker, color=colour, ms=9, mec="white")
-    ax.set(xlabel="output on every patch z", ylabel="mean loss [nats]", title="Unequal pastes give the loss a floor")
-    ax.legend(loc="upper right")
+    z, rest = np.linspace(0, 3, 200), resting(patches)
+    ax.plot(z, of(z, patches), color=plots.TRAIN)
+    if np.isfinite(rest):
+        ax.plot(rest, of(rest, patches), "o", color=plots.SIGNAL, ms=9, mec="white")
+    title = f"P = {patches}: " + (f"z* = {rest:.3f}" if np.isfinite(rest) else "no minimum")
+    ax.set(xlabel="output on every patch z", ylabel="mean loss [nats]", ylim=(0.1, 1.0), title=title)
     return fig
 
 

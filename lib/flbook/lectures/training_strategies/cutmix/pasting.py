@@ -144,7 +144,8 @@ class CutMix(Checked):
         partner = torch.randint(n, shape, generator=stream)
         law = torch.tensor(self.sizes(patches), dtype=torch.float64).cumsum(0)
         size = torch.searchsorted(law, torch.rand(shape, generator=stream, dtype=torch.float64)).clamp(max=patches)
-        place = torch.rand(*shape, patches, generator=stream).argsort(-1).argsort(-1)
+        rank = torch.rand(*shape, patches, generator=stream)
+        place = (rank[..., :, None] > rank[..., None, :]).sum(-1)  # a random order
         return Paste(partner, place < size[..., None])
 
     def loss(self, f: Float[Tensor, "*E n P"], y: Float[Tensor, "*#E n"], paste: Paste | None = None) -> Tensor:
