@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from flbook.lectures.training_strategies.cutmix import cut_sizes
-from flbook.lectures.training_strategies.cutmix.balance import resting_output
+from flbook.lectures.training_strategies.cutmix.resting import resting_output
 
 
 def test_the_law_pastes_with_the_share_that_is_said():

@@ -15,10 +15,10 @@ import xarray as xr
 from flbook import devices
 from flbook.domains import Count, Natural, NonNegative, Positive, Probability
 from flbook.dynamics.patches import Basis
-from flbook.lectures.training_strategies.cutmix.balance import resting_output
 from flbook.lectures.training_strategies.cutmix.leaky_bend import LeakyBend
 from flbook.lectures.training_strategies.cutmix.pasting import CutMix, Cutout, PastedTraining
 from flbook.lectures.training_strategies.cutmix.rare_features import RareFeatures, errors, feature_parts
+from flbook.lectures.training_strategies.cutmix.resting import resting_output
 from flbook.models.cnn import TwoLayerCNN
 from flbook.runs import Grid, axis, cached, labelled, sweeps
 from flbook.shapes import Quantity, signs
