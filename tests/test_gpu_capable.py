@@ -49,6 +49,8 @@ from flbook.lectures.in_context_learning.nonparametric_rates.learned_basis impor
 from flbook.lectures.in_context_learning.vector_arithmetic.factual_recall import FactualRecall
 from flbook.lectures.in_context_learning.vector_arithmetic.recall import RecallPretraining
 from flbook.lectures.in_context_learning.vector_arithmetic.task_attention import LinearRecall, TaskVectorAttention
+from flbook.lectures.training_strategies import cutmix
+from flbook.lectures.training_strategies.cutmix.pasting import CutMix
 from flbook.lectures.training_strategies.large_steps.by_hand import ByHand
 from flbook.lectures.training_strategies.large_steps.weak_feature import StrongWeakTraining
 from flbook.lectures.training_strategies.mixture_of_experts.experts import Experts
@@ -96,6 +98,8 @@ def patches() -> PatchTraining:
 
 def mixed() -> MixedPairs:
     return MixedPairs.of_samples(replace(patches(), activation=Power(2)), 0.6)
+def pasted() -> cutmix.PastedTraining:
+    return cutmix.problem(cutmix.Setting(seed=(0, 1), n=40, d=D, m=M), CutMix())
 
 
 def graph() -> graph_training.GraphTraining:
@@ -193,6 +197,8 @@ PROBLEMS = {
     "PatchTraining": patches,
     "LazyPatchTraining": lambda: patches().lazy(),
     "MixedPairs": mixed,
+    "PastedTraining": pasted,
+    "LazyPastedTraining": lambda: pasted().lazy(),
     "TwoLayerTraining": lambda: TwoLayerTraining.of(DATA, SAMPLE, TrainableCNN(D, M, 0.1, 0.5, seed=(0, 1))),
     "SinglePatchTraining": single_patch,
     "LazySinglePatchTraining": lambda: single_patch().lazy(),
