@@ -48,7 +48,6 @@ from flbook.lectures.in_context_learning.nonparametric_rates.learned_basis impor
 from flbook.lectures.in_context_learning.vector_arithmetic.factual_recall import FactualRecall
 from flbook.lectures.in_context_learning.vector_arithmetic.recall import RecallPretraining
 from flbook.lectures.in_context_learning.vector_arithmetic.task_attention import LinearRecall, TaskVectorAttention
-from flbook.lectures.training_strategies.large_steps.by_hand import ByHand
 from flbook.models import TwoLayerCNN
 from flbook.models.attention import LinearAttention, LinearTransformer
 from flbook.models.convnet import ConvNet
@@ -60,6 +59,7 @@ from flbook.rivals import FrozenCNN
 from flbook.shapes import Context
 from flbook.training import clients, losses, optimizers
 from flbook.training.batches import Batches
+from flbook.training.by_hand import ByHand
 from flbook.training.fit import fit
 from flbook.training.network import ScaledTraining, Training
 from flbook.training.problem import Around, OwnLaw, OwnSamples, Problem
