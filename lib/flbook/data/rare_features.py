@@ -36,8 +36,9 @@ class RareFeatures(Checked):
     r"""Patches :math:`x = [v_{y,k},\ \alpha u + \xi^{(2)},\ \xi^{(3)}, \dots, \xi^{(P)}]`.
 
     Each label has K features of its own, all orthonormal; a sample has the k-th with frequency :math:`\rho_k`. The
-    second patch is dominant noise of standard deviation :math:`\sigma_d`, with a trace :math:`\alpha u` of the most frequent
-    feature of either label; the others are background noise of :math:`\sigma_b`. Noise is orthogonal to features.
+    second patch is dominant noise of standard deviation :math:`\sigma_d`, with a trace :math:`\alpha u` of the most
+    frequent feature of either label; the others are background noise of :math:`\sigma_b`. Noise is orthogonal to
+    features.
 
     Ours: labels alternate, frequencies and traces are exact in each label and stand at fixed places. The noise is
     exchangeable, so this loses nothing but the fluctuation of counts.

@@ -17,6 +17,7 @@ from torch import Tensor
 from flbook import devices
 from flbook.domains import Count, FlipProbability, Fraction, Natural, Positive
 from flbook.lectures.training_strategies.every_rule.ground import GROUNDS, Drawn, Ground, missed
+from flbook.lectures.training_strategies.every_rule.neurons import squared_gradient
 from flbook.runs import Grid, axis, labelled, lattice, sweeps
 from flbook.runs.labels import single_precision
 from flbook.training.batches import Batches
@@ -119,11 +120,12 @@ def cell(setting: Setting, where: str, name: str, device: str = "cpu") -> dict[s
     held, fresh = ground.draw(seed, role=1), ground.draw_test(seed)
     return {"train_loss": problem.train_loss(params), "held_error": missed(problem, stopped, held),
             "test_error": missed(problem, stopped, fresh), "late_error": missed(problem, params, fresh),
-            "share": share(ground, problem, stopped), "stop": at}
+            "share": share(ground, problem, stopped), "square": squared_gradient(problem, stopped), "stop": at}
 
 
 NAMES = {"train_loss": ("training loss after all steps", "1"), "held_error": ("error on held-out samples", "fraction"),
          "test_error": ("test error", "fraction"), "late_error": ("test error after all steps", "fraction"),
+         "square": ("mean squared gradient R of the outputs", "1"),
          "share": ("share of the training margin that the feature carries", "1"),
          "stop": ("step at which training stopped", "1")}
 

@@ -15,22 +15,25 @@ GROUNDS = {"signal-noise, ReLU": "ReLU", "signal-noise, squared ReLU": "ReLU²",
 RULES = {"gradient descent": "GD", "label noise": "label noise", "SAM, then GD": "SAM"}
 
 
-def tables(left: xr.DataArray, right: xr.DataArray, titles: tuple[str, str], highest: float = 0.5) -> Figure:
-    """Two numbers of every rule on every ground, as colours and in print; means over seeds."""
+def tables(
+    left: xr.DataArray, right: xr.DataArray, titles: tuple[str, str], best: float = 0.0, worst: float = 0.5
+) -> Figure:
+    """Two numbers of every rule on every ground, in print and as colours, from dark at the best; means over seeds."""
     fig, axes = plots.panels(2)
     fig.set_size_inches(fig.get_figwidth(), 8.4)
     for ax, values, title in zip(axes, (left, right), titles, strict=True):
-        _table(ax, values.mean("seed").transpose("rule", "ground"), title, highest)
+        _table(ax, values.mean("seed").transpose("rule", "ground"), title, best, worst)
     return fig
 
 
-def _table(ax: plt.Axes, mean: xr.DataArray, title: str, highest: float) -> None:
+def _table(ax: plt.Axes, mean: xr.DataArray, title: str, best: float, worst: float) -> None:
     values = mean.to_numpy()
-    ax.pcolormesh(np.clip(values, 0, highest), cmap="viridis", vmin=0, vmax=highest, edgecolors="white", linewidth=0.5)
+    badness = np.clip((values - best) / (worst - best), 0, 1)
+    ax.pcolormesh(badness, cmap="viridis", vmin=0, vmax=1, edgecolors="white", linewidth=0.5)
     for (row, column), value in np.ndenumerate(values):
-        dark = np.clip(value, 0, highest) < 0.6 * highest
         text = f"{abs(value):.2f}"[1 if abs(value) < 0.995 else 0 :]  # .05, and 1.00
-        ax.text(column + 0.5, row + 0.5, text, ha="center", va="center", fontsize=9, color="white" if dark else "black")
+        colour = "white" if badness[row, column] < 0.6 else "black"
+        ax.text(column + 0.5, row + 0.5, text, ha="center", va="center", fontsize=9, color=colour)
     ax.set_xticks(np.arange(values.shape[1]) + 0.5, [GROUNDS[name] for name in mean["ground"].values], rotation=50,
                   ha="right", rotation_mode="anchor")
     ax.set_yticks(np.arange(values.shape[0]) + 0.5, mean["rule"].values)
