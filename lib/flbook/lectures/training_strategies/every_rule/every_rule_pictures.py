@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from flbook import plots
 
 GROUNDS = {"signal-noise, ReLU": "ReLU", "signal-noise, squared ReLU": "ReLU²", "margins": "margins",
-           "strong and weak": "weak", "sparse noise": "sparse", "rare features": "rare",
-           "common and rare": "common–rare", "environments": "shift"}  # fmt: skip
+           "strong and weak": "weak", "sparse noise": "sparse", "rare features": "rare, 5 %",
+           "common and rare": "rare, 10 %", "environments": "shift"}  # fmt: skip
 RULES = {"gradient descent": "GD", "label noise": "label noise", "SAM, then GD": "SAM"}
 
 
@@ -54,8 +54,10 @@ def dots(errors: Mapping[str, np.ndarray]) -> Figure:
 
 
 def judged(table: xr.Dataset, names: tuple[str, ...] = tuple(RULES)) -> Figure:
-    """Training loss and test error over the step size, a line for each rule."""
+    """Training loss and test error over the step size, a line for each rule; only steps at which they all train."""
     fig, axes = plots.panels(2)
+    trained = np.isfinite(table.train_loss.sel(rule=list(names))).all(("rule", "seed"))
+    table = table.isel(lr=trained.values)
     for ax, what, log, title in zip(axes, ("train_loss", "test_error"), ("xy", "x"),
                                     ("What the judge sees", "What it cannot see"), strict=True):
         lines = {RULES[name]: table[what].sel(rule=name, drop=True).assign_attrs(table[what].attrs) for name in names}
