@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from flbook.lectures.training_strategies.large_steps.by_hand import ByHand
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from whole_library import classes
@@ -51,7 +52,6 @@ from flbook.lectures.in_context_learning.vector_arithmetic.recall import RecallP
 from flbook.lectures.in_context_learning.vector_arithmetic.task_attention import LinearRecall, TaskVectorAttention
 from flbook.lectures.training_strategies import cutmix
 from flbook.lectures.training_strategies.cutmix.pasting import CutMix
-from flbook.lectures.training_strategies.large_steps.by_hand import ByHand
 from flbook.lectures.training_strategies.large_steps.weak_feature import StrongWeakTraining
 from flbook.lectures.training_strategies.mixture_of_experts.experts import Experts
 from flbook.lectures.training_strategies.mixture_of_experts.recipe import ExpertTraining
@@ -71,6 +71,7 @@ from flbook.rivals import FrozenCNN
 from flbook.shapes import Context
 from flbook.training import clients, losses, optimizers
 from flbook.training.batches import Batches
+from flbook.training.by_hand import ByHand
 from flbook.training.fit import fit
 from flbook.training.network import ScaledTraining, Training
 from flbook.training.problem import Around, OwnLaw, OwnSamples, Problem

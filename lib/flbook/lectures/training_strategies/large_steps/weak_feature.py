@@ -7,9 +7,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from flbook.data.strong_weak import StrongWeak
-from flbook.lectures.training_strategies.large_steps.by_hand import ByHand
 from flbook.models.activations import relu_power
 from flbook.models.cnn import TwoLayerCNN
+from flbook.training.by_hand import ByHand
+from flbook.training.losses import squared
 from flbook.training.problem import Params
 
 SQUARE = relu_power(2)
@@ -19,7 +20,7 @@ class StrongWeakTraining(ByHand):
     """`ByHand` of networks on a sample of `StrongWeak`, the data model known."""
 
     def __init__(self, data: StrongWeak, model: TwoLayerCNN, x: Tensor, observed: Tensor):
-        super().__init__(model, x, observed)
+        super().__init__(model, x, observed, squared)
         self.data = data
 
     @classmethod

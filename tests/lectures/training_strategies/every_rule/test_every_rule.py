@@ -1,0 +1,139 @@
+"""The table's cells against plain training, the two judges on tables made by hand, and what the page proves."""
+
+import numpy as np
+import pytest
+import torch
+import xarray as xr
+from scipy.special import expit
+
+from flbook import Training, TwoLayerCNN, fit, gradient_descent
+from flbook.lectures.training_strategies import every_rule
+from flbook.lectures.training_strategies.every_rule import RULES, Setting, cell, chosen, until
+from flbook.lectures.training_strategies.every_rule.ground import GROUNDS, Drawn, missed
+from flbook.lectures.training_strategies.every_rule.neurons import active, squared_gradient
+from flbook.training.losses import squared
+from flbook.training.network import sample_gradients
+
+SEEDS = (0, 1)
+
+
+@pytest.mark.parametrize("name", GROUNDS)
+def test_a_cell_is_plain_training(name):
+    ground, setting = GROUNDS[name], Setting(ground=(name,), lr=(0.1, 0.3), seed=SEEDS, steps=12)
+    found = cell(setting, name, "gradient descent")
+    drawn, fresh = ground.draw(SEEDS), ground.draw_test(SEEDS)
+    cnn = TwoLayerCNN(ground.data.d, ground.m, ground.sigma_0, ground.activation, ground.scale, seed=SEEDS)
+    problem = Training(cnn, drawn.x, drawn.y, ground.loss)
+    params = fit(problem, gradient_descent(0.3), 12).params
+    torch.testing.assert_close(found["train_loss"][1], problem.train_loss(params), rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(found["late_error"][1], missed(problem, params, fresh), atol=0.006, rtol=0)
+    assert set(found) == set(every_rule.NAMES) and found["share"].shape == (2, 2)
+
+
+@pytest.mark.parametrize("name", GROUNDS)
+def test_test_samples_are_fresh_and_those_asked_for(name):
+    ground = GROUNDS[name]
+    train, held, fresh = ground.draw(SEEDS), ground.draw(SEEDS, role=1), ground.draw_test(SEEDS)
+    assert train.x.shape == held.x.shape and not torch.equal(train.x, held.x)
+    assert fresh.y.shape[-1] >= 200 and abs(float(fresh.y.mean())) < 0.01
+    asked = ground.only(ground.data, train)
+    assert 0 < asked.y.shape[-1] <= train.y.shape[-1]
+    part = ground.feature_alone(asked.x)
+    assert bool((part.abs().sum((-2, -1)) > 0).all()), "each of these samples has what shall be learned"
+    assert bool(((part == 0) | (part == asked.x)).all()) and not torch.equal(part, asked.x)
+
+
+def test_a_filter_along_the_feature_has_all_of_the_share_and_one_along_the_noise_none():
+    ground = GROUNDS["signal-noise, squared ReLU"]
+    drawn = ground.draw(SEEDS)
+    problem = ground.problem(SEEDS, drawn)
+    along, noisy = (torch.zeros_like(problem.start()["w"]) for _ in range(2))
+    along[:, 0, 0, 0], along[:, 1, 0, 0] = 1.0, -1.0
+    noisy[:, 0] = drawn.x[:, None, 0, 1] * 0.1  # the first sample has the label +1
+    assert every_rule.share(ground, problem, {"w": along}).tolist() == [1, 1]
+    assert every_rule.share(ground, problem, {"w": noisy}).tolist() == [0, 0]
+
+
+def test_training_stops_at_the_first_look_that_finds_the_loss_low():
+    ground = GROUNDS["sparse noise"]
+    problem = ground.problem(SEEDS, ground.draw(SEEDS)).spread(2)
+    lr = torch.tensor([0.001, 10.0])[:, None].expand(2, 2)
+    stopped, params, at = until(problem, gradient_descent(lr), problem, 60, 0.1)
+    assert at[0].tolist() == [60, 60] and torch.equal(stopped["w"][0], params["w"][0])
+    assert (at[1] < 60).all() and (at[1] % every_rule.EVERY == 0).all()
+    for k, step in enumerate(at[1].tolist()):
+        same = fit(problem, gradient_descent(lr), step).params
+        torch.testing.assert_close(stopped["w"][1, k], same["w"][1, k])
+        before = fit(problem, gradient_descent(lr), step - every_rule.EVERY).params
+        assert problem.train_loss(same)[1, k] <= 0.1 < problem.train_loss(before)[1, k]
+    assert GROUNDS["strong and weak"].level == pytest.approx(0.1 * 0.5 / np.log(2))
+    assert GROUNDS["strong and weak"].loss is squared
+
+
+def test_judges_take_the_least_mean_the_smaller_of_ties_and_never_what_diverged():
+    lr, seed = [0.1, 1.0, 10.0, 100.0], [0, 1]
+    loss = [[[0.5, 0.3], [0.1, 0.4], [0.2, 0.2], [0.0, np.nan]]]  # means .4, .25, .2
+    held = [[[0.1, 0.1], [0.0, 0.1], [0.1, 0.0], [1.0, 1.0]]]
+    dims = ("ground", "rule", "lr", "seed")
+    table = xr.Dataset({"train_loss": (dims, [loss]), "held_error": (dims, [held])},
+                       {"lr": lr, "seed": seed, "ground": ["g"], "rule": ["r"]})
+    assert chosen(table, by="train_loss").lr.item() == 10
+    best = chosen(table, by="held_error")
+    assert best.lr.item() == 1 and best.held_error.squeeze().values.tolist() == [0.0, 0.1]
+
+
+def test_where_training_has_diverged_every_sample_is_missed():
+    ground = GROUNDS["margins"]
+    problem = ground.problem(SEEDS, ground.draw(SEEDS))
+    fresh = ground.draw_test(SEEDS)
+    params = {"w": torch.full_like(problem.start()["w"], torch.nan)}
+    assert missed(problem, params, fresh).tolist() == [1, 1]
+    assert missed(problem, {"w": torch.zeros_like(params["w"])}, fresh).tolist() == [1, 1], "no sign is no answer"
+
+
+def test_active_noise_neurons_by_hand():
+    ground = GROUNDS["signal-noise, ReLU"]
+    x = torch.zeros(2, 2, 400)
+    x[0, 1, 1], x[1, 1, 2] = 1.0, 1.0
+    problem = ground.problem((0,), Drawn(x, torch.tensor([1.0, -1.0])))
+    w = torch.full_like(problem.start()["w"], -1.0)
+    w[:, 0, :3, 1], w[:, 1, :5, 1] = 1.0, 1.0  # three of ten for the first sample, whose label is +1
+    w[:, 1, 0, 2] = 1.0
+    assert active(problem, {"w": w}).tolist() == pytest.approx([(3 + 1) / 20])
+
+
+def test_the_squared_gradient_is_that_of_automatic_differentiation_and_constant_if_linear():
+    ground = GROUNDS["rare features"]
+    problem = ground.problem(SEEDS, ground.draw(SEEDS))
+    expected = sample_gradients(problem, problem.start(), problem.x).square().sum(-1).mean(-1)
+    torch.testing.assert_close(squared_gradient(problem, problem.start()), expected)
+    plain = ground.problem(SEEDS, ground.draw(SEEDS), linear=True)
+    moved = fit(plain, gradient_descent(0.1), 5).params
+    torch.testing.assert_close(squared_gradient(plain, moved), squared_gradient(plain, plain.start()))
+
+
+@pytest.mark.parametrize("p", [0.1, 0.2, 0.4])
+def test_the_training_loss_of_label_noise_has_the_bound_and_the_slope_of_the_page(p):
+    floor, rng = -np.log(1 - p), np.random.default_rng(0)
+    excess = []
+    for c in (0.02, 0.04, 0.3):
+        z, total, count = np.full(20_000, np.log((1 - p) / p)), 0.0, 0
+        for step in range(round(60 / c)):
+            z = z * (1 + c * ((rng.random(z.size) >= p) - expit(z))) ** 2
+            if step > 30 / c:
+                total, count = total + np.logaddexp(0, -z).mean(), count + 1
+        excess.append(total / count - floor)
+        assert excess[-1] > c * p / (2 * (1 + c))
+        first = c * p / 2 * (1 + p * np.log((1 - p) / p))
+        assert c > 0.1 or excess[-1] == pytest.approx(first, rel=0.1)
+    assert excess[0] < excess[1] < excess[2]
+
+
+def test_all_rules_have_a_name_that_the_setting_takes():
+    setting = Setting.tiny()
+    ground = GROUNDS["margins"]
+    kinds = {type(every_rule.rule(setting, name, ground, 60, torch.ones(2, 2))).__name__ for name in RULES}
+    assert kinds == {"GradientDescent", "Momentum", "Then", "LabelNoise", "LabelSmoothing", "NormalisedDescent",
+                     "SignDescent", "Adam"}
+    aware = every_rule.rule(setting, "SAM, then GD", ground, 60, torch.ones(2, 2))
+    assert aware.first.radius == pytest.approx(3 * 0.02 * 300**0.5) and aware.steps == 6
