@@ -11,7 +11,6 @@ from dataclasses import replace
 
 import pytest
 import torch
-from flbook.lectures.training_strategies.large_steps.by_hand import ByHand
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from whole_library import classes
