@@ -26,6 +26,7 @@ def race(racing: xr.Dataset, rest: float) -> Figure:
 def staircase(racing: xr.Dataset, heights: Mapping[str, float]) -> Figure:
     """Output on every feature over training under one recipe. heights: dotted levels of the common feature."""
     fig, (ax,) = plots.panels(1)
+    fig.set_size_inches(5.2, 2.7)
     names = {"common": "common", "rare": "rare", "very rare": "very rare"}
     lines = xr.Dataset({name: racing.z.isel(frequency=k, drop=True) for k, name in enumerate(names)})
     title = "The common feature comes down to z*"
@@ -37,6 +38,7 @@ def staircase(racing: xr.Dataset, heights: Mapping[str, float]) -> Figure:
 def loss(of: Callable, resting: Callable, patches: int) -> Figure:
     """Mean loss of CutMix if all patches are said z to, and where it is smallest; the same axes for every frame."""
     fig, (ax,) = plots.panels(1)
+    fig.set_size_inches(5.2, 2.7)
     z, rest = np.linspace(0, 3, 200), resting(patches)
     ax.plot(z, of(z, patches), color=plots.TRAIN)
     if np.isfinite(rest):
