@@ -28,7 +28,7 @@ def shifted(activation: Callable, k: int, shift: float) -> float:
 
 
 def shared_correlation(activation: Callable, rho: float, a: float, m: float) -> float:
-    r"""Correlation of a neuron with the shared part over both clusters, :math:`\frac{m^3}2[b_3(\rho a) - b_3(-\rho a)]`.
+    r"""Correlation of a neuron with the shared part, :math:`\frac{m^3}2[b_3(\rho a) - b_3(-\rho a)]`.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def quartic_leak(rho: float, a: Number, m: float) -> Number:
 
 
 def purity(rho: Number) -> Number:
-    r"""The pull on a neuron that sees one side of :math:`\langle v, x\rangle = 0`, over that of one that sees one cluster.
+    r"""The pull on a neuron that sees one side of :math:`\langle v, x\rangle = 0`, over that of one cluster.
 
     The share :math:`\Phi(\rho)` of its samples pulls forward, the share :math:`\Phi(-\rho)` back:
     :math:`\Phi(\rho) - \Phi(-\rho) = \mathrm{erf}(\rho/\sqrt2)`.
@@ -70,6 +70,19 @@ def router_gain(rho: float, local: float, first: np.ndarray, second: np.ndarray)
     """
     own, other, shared = np.asarray(first) - np.asarray(second)
     return float(rho / 8 * (local * (own - other) + 2 * shared))
+
+
+def posterior_share(rho: float) -> float:
+    r"""The share of the shared part that the least mean squared error leaves, :math:`E\tanh(\rho^2 + \rho z)`.
+
+    It is :math:`E\,E[s \mid x]^2`, and the cluster's posterior mean is :math:`\tanh(\rho\langle v, x\rangle)`.
+
+    Examples
+    --------
+    >>> round(posterior_share(2.0), 3)
+    0.931
+    """
+    return hermite.mean(lambda z: np.tanh(rho**2 + rho * z))
 
 
 def flow(pulls: tuple[float, float, float], start: tuple[float, float, float], times: np.ndarray) -> np.ndarray:

@@ -8,8 +8,8 @@ With the residual :math:`R = y - f`, a step moves along the batch means of
 .. math:: \mathrm{sgn}(a_{ej})\,R\,\pi_e h_3'(\langle w_{ej}, x\rangle)\,x_\perp, \qquad R\,\pi_e h_3, \qquad
           R\,(f_1 - f_2)\,\pi(1 - \pi)\,x
 
-for weights, which return to length one, second layer and router. Weights move at the pace of a neuron whose second-layer
-weight is one. With the router held at r = 0 this is one plain network of 2J neurons.
+for weights, which return to length one, second layer and router. Directions move at the pace of a neuron with
+second-layer weight one. With the router held at r = 0 this is one plain network of 2J neurons.
 """
 
 from dataclasses import dataclass
@@ -46,6 +46,10 @@ class Experts(NamedTuple):
     def predict(self, x: Float[Tensor, "*E n d"]) -> Float[Tensor, "*E n"]:
         """The network's output."""
         return (self.routed(x) * self.outputs(x)[1]).sum(-2)
+
+    def carried(self) -> Float[Tensor, "*E 2 d"]:
+        r"""Of either expert :math:`\sum_j a_{ej}m_j^3`, its correlation with h_3 of every coordinate across v."""
+        return (self.a[..., None] * self.w**3).sum(-2)
 
     def cosine(self) -> Float[Tensor, "*E"]:
         """Absolute cosine of the router with v; 0 for a router at zero."""

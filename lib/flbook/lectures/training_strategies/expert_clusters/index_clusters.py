@@ -1,4 +1,4 @@
-r"""Two clusters of single-index models: each has a direction of its own, and one direction, with opposite signs, is shared.
+r"""Two clusters of single-index models: each has a direction of its own, and they share one with opposite signs.
 
 A sample of cluster :math:`s = \pm 1` is :math:`x \sim N(s\rho v, I_d)`, and its label
 
@@ -12,6 +12,7 @@ from typing import Annotated, NamedTuple
 
 import torch
 from jaxtyping import Float
+from numpy.polynomial import hermite_e
 from torch import Tensor
 
 from flbook import hermite, rng
@@ -64,9 +65,23 @@ class IndexClusters(Checked):
     def draw(self, n: Count, seed: Seeds = 0, role: str = "samples", device: str | torch.device = "cpu") -> IndexSample:
         """Samples in float64; a tuple of seeds gives one leading axis."""
         drawn = rng.normal((n, self.d + 2), seed, role, device)
-        x, cluster = drawn[..., : self.d].clone(), drawn[..., self.d].sign()
+        return self._labelled(drawn[..., : self.d].clone(), drawn[..., self.d].sign(), drawn[..., self.d + 1])
+
+    def exactly(self, count: Count = 10) -> tuple[IndexSample, Float[Tensor, " n"]]:
+        """Points and weights by which means of polynomials in the first four coordinates are exact, up to degree
+        2 count - 1 in each; the other coordinates are 0."""
+        node, weight = hermite_e.hermegauss(count)
+        grid = torch.cartesian_prod(*4 * [torch.from_numpy(node)])
+        share = torch.cartesian_prod(*4 * [torch.from_numpy(weight / weight.sum())]).prod(-1)
+        x = torch.zeros(2, len(grid), self.d, dtype=torch.float64)
+        x[..., :4] = grid
+        cluster = torch.tensor([1.0, -1.0], dtype=torch.float64)[:, None].expand(2, len(grid))
+        sample = self._labelled(x, cluster, torch.zeros_like(cluster))
+        return IndexSample(*(part.flatten(0, 1) for part in sample)), share.repeat(2) / 2
+
+    def _labelled(self, x: Tensor, cluster: Tensor, noise: Tensor) -> IndexSample:
         x[..., CENTRE] += self.rho * cluster
         own = torch.where(cluster > 0, x[..., FIRST], x[..., SECOND])
         shared = cluster * hermite.polynomial(3, x[..., SHARED])
-        y = self.local * hermite.polynomial(3, own) + shared + self.noise * drawn[..., self.d + 1]
+        y = self.local * hermite.polynomial(3, own) + shared + self.noise * noise
         return IndexSample(x, y, cluster, shared)

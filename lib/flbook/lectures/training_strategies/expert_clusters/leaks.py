@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import numpy as np
-import torch
 import xarray as xr
 from jaxtyping import Float
 from torch import Tensor
@@ -65,8 +64,10 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
             leak[:, i, j] = [float(((slope(u) * across).mean(0) * side).mean()) for slope in slopes]
             lean[i, j] = w[:, CENTRE].abs().mean()
     dims = ("activation", "d", "seed")
-    return labelled({"leak": (dims, leak, "velocity of the overlap m"),
-                     "lean": (dims[1:], lean, "mean size of a")}, setting.coordinates())
+    return labelled(
+        {"leak": (dims, leak, "velocity of the overlap m"), "lean": (dims[1:], lean, "mean size of a")},
+        setting.coordinates(),
+    )
 
 
 run = sweeps(measure)

@@ -59,7 +59,7 @@ class Setting(Grid):
             raise ValueError(f"to_local must leave a start of length one; got {self.to_local}")
 
 
-def begin(setting: Setting, device: str = "cpu") -> Float[Tensor, "seed d"]:
+def begin(setting: Setting, device: str | torch.device = "cpu") -> Float[Tensor, "seed d"]:
     """Weights of length one at the given overlaps, across v, and else in a random direction."""
     w = rng.normal((setting.d,), setting.seed, "directions", device)
     w[:, :4] = 0

@@ -1,0 +1,55 @@
+"""Pictures of this lecture: what a page should not have to spell out."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+from flbook import plots
+from flbook.fits import Fit
+
+LOW = (5.2, 3.0)  # inches: a page has five figures
+
+
+def neurons(found: xr.Dataset, laws: Mapping[str, xr.Dataset]) -> Figure:
+    """Overlaps with the shared and the local direction, a line for what the neuron sees. laws: name -> equation."""
+    fig, axes = plots.panels(2, sharey=True)
+    titles = {"shared": "With the shared direction", "local": "With the nearer local one"}
+    short = {name: name for name in found.sees.values}
+    for ax, (what, title) in zip(axes, titles.items(), strict=True):
+        plots.learning_curves(found[what].to_dataset("sees"), short, log="", title=title, ylabel="overlap", ax=ax)
+        for law in laws.values():
+            ax.plot(law.step, law[what], "--", color=plots.THEORY, linewidth=1.4)
+    return fig
+
+
+def leaks(leak: xr.DataArray, fitted: Fit, ratio: xr.DataArray, law: tuple[np.ndarray, np.ndarray]) -> Figure:
+    """The leak over the dimension; the pull on one half of the inputs over the distance of the centres."""
+    fig, (left, right) = plots.panels(2)
+    plots.exponents({"leak": (leak, fitted)}, "d", {"leak": -0.5}, title="The leak shrinks with d", ax=left)
+    return plots.series({"neuron that sees a half": ratio}, "distance", lines={"2Φ(ρ) − 1": law}, log="",
+                        ylim=(0, 1.05), title="Half of the inputs", ax=right)  # fmt: skip
+
+
+def order(found: xr.Dataset) -> Figure:
+    """Left: local directions, router, shared direction in one run of events; right: the same without local parts."""
+    fig, axes = plots.panels(2, sharey=True)
+    names = {"local": "local direction", "router": "router", "shared": "shared direction"}
+    for ax, (case, title) in zip(axes, {"router trained": "With local parts",
+                                        "no local parts": "Without local parts"}.items(), strict=True):  # fmt: skip
+        drawn = {what: text for what, text in names.items() if what != "local" or case == "router trained"}
+        plots.learning_curves(found.sel(case=case), drawn, log="", title=title, ylabel="overlap or cosine", ax=ax)
+        ax.set_ylim(0, 1.03)
+    return fig
+
+
+def rivals(measured: Mapping[str, xr.DataArray], levels: Mapping[str, float]) -> Figure:
+    """The share of the shared part that each model learns, in two dimensions."""
+    fig, (ax,) = plots.panels(1)
+    fig.set_size_inches(LOW)
+    plots.series(measured, "d", levels=levels, log="x", joined=True, ylim=(-0.05, 1.05),
+                 title="Who learns the shared part", ax=ax)  # fmt: skip
+    ax.set_xticks([24, 96], ["24", "96"])
+    ax.minorticks_off()
+    return fig
