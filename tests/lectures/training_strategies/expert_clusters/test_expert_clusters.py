@@ -91,8 +91,8 @@ def test_the_leak_of_two_activations():
 
 
 def test_a_relu_network_learns_something_of_the_shared_part():
-    setting = relu_rival.Setting(d=(8,), width=(32,), seed=(0,), steps=300, batch=200)
-    assert relu_rival.measure(setting).learned.item() > 0.3
+    setting = relu_rival.Setting(d=(8,), width=(64,), seed=(0,), steps=1200, batch=200)
+    assert relu_rival.measure(setting).learned.item() > 0.2
 
 
 def test_starts_that_do_not_exist():

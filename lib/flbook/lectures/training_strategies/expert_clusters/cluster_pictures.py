@@ -9,8 +9,6 @@ from matplotlib.figure import Figure
 from flbook import plots
 from flbook.fits import Fit
 
-LOW = (5.2, 3.0)  # inches: a page has five figures
-
 
 def neurons(found: xr.Dataset, laws: Mapping[str, xr.Dataset]) -> Figure:
     """Overlaps with the shared and the local direction, a line for what the neuron sees. laws: name -> equation."""
@@ -41,15 +39,4 @@ def order(found: xr.Dataset) -> Figure:
         drawn = {what: text for what, text in names.items() if what != "local" or case == "router trained"}
         plots.learning_curves(found.sel(case=case), drawn, log="", title=title, ylabel="overlap or cosine", ax=ax)
         ax.set_ylim(0, 1.03)
-    return fig
-
-
-def rivals(measured: Mapping[str, xr.DataArray], levels: Mapping[str, float]) -> Figure:
-    """The share of the shared part that each model learns, in two dimensions."""
-    fig, (ax,) = plots.panels(1)
-    fig.set_size_inches(LOW)
-    plots.series(measured, "d", levels=levels, log="x", joined=True, ylim=(-0.05, 1.05),
-                 title="Who learns the shared part", ax=ax)  # fmt: skip
-    ax.set_xticks([24, 96], ["24", "96"])
-    ax.minorticks_off()
     return fig

@@ -27,12 +27,12 @@ class Setting(Grid):
     """Everything the experiment depends on; tuples are the axes of the sweep."""
 
     activation: tuple[Literal[tuple(ACTIVATIONS)], ...] = axis(ACTIVATIONS, "activation")
-    d: tuple[Annotated[int, Range(6)], ...] = axis([16, 48, 144, 432], "dimension d")
+    d: tuple[Annotated[int, Range(6)], ...] = axis([12, 36, 108, 324], "dimension d")
     seed: tuple[Natural, ...] = axis(range(10), "seed")
     rho: NonNegative = 2.0
     m: Annotated[float, Range(0, 1, "()")] = 0.4  # overlap with the shared direction
-    n: Count = 6000  # samples
-    neurons: Count = 200
+    n: Count = 12000  # samples
+    neurons: Count = 100
 
     @classmethod
     def tiny(cls) -> "Setting":
@@ -80,7 +80,7 @@ def gated(setting: Setting, device: str = "cpu") -> xr.Dataset:
     ratio = np.empty((len(distances), len(setting.seed)))
     for i, rho in enumerate(distances):
         for j, seed in enumerate(setting.seed):
-            sample = IndexClusters(setting.d[0], rho, local=0.0).draw(setting.n, seed, "gated samples", device)
+            sample = IndexClusters(4, rho, local=0.0).draw(16 * setting.n, seed, "gated samples", device)
             shown = sample.x[:, CENTRE] > 0
             h = hermite.polynomial(3, sample.x[:, SHARED])
             ratio[i, j] = (sample.y * h)[shown].mean() / (h * h)[shown].mean()

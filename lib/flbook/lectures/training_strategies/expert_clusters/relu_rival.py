@@ -25,7 +25,7 @@ class Setting(Grid):
     """Everything the experiment depends on; tuples are the axes of the sweep."""
 
     d: tuple[Annotated[int, Range(5)], ...] = axis([24], "dimension d")
-    width: tuple[Count, ...] = axis([16], "neurons")
+    width: tuple[Count, ...] = axis([256], "neurons")
     seed: tuple[Natural, ...] = axis(range(2), "seed")
     steps: Count = 300
     batch: Count = 800
@@ -40,8 +40,8 @@ class Setting(Grid):
 
     @classmethod
     def paper(cls) -> "Setting":
-        """The samples of the experts' stored runs; as many neurons as they have, and sixteen times as many."""
-        return cls(d=(24, 96), width=(16, 256), seed=tuple(range(10)), steps=3000)
+        """The samples of the experts' stored runs, and sixteen times as many neurons."""
+        return cls(d=(24, 96), seed=tuple(range(10)), steps=3000)
 
 
 def train(setting: Setting, d: int, width: int, device: str | torch.device = "cpu") -> torch.Tensor:

@@ -37,7 +37,7 @@ class Setting(Grid):
     """Everything the experiment depends on; tuples are the axes of the sweep."""
 
     sees: tuple[Literal[SEES], ...] = axis(SEES, "what the neuron sees")
-    seed: tuple[Natural, ...] = axis(range(20), "seed")
+    seed: tuple[Natural, ...] = axis(range(10), "seed")
     step: tuple[Natural, ...] = axis(range(0, 601, 20), "step")
     d: Count = 24
     rho: NonNegative = 2.0  # centres
