@@ -76,7 +76,7 @@ run = sweeps(measure)
 @cached
 def gated(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Pull of the shared part on one side of v over that on one cluster, at m = 1; dimensions (distance, seed)."""
-    distances = (0.25, 0.5, 1.0, 2.0)
+    distances = (0.5, 1.0, 2.0)
     ratio = np.empty((len(distances), len(setting.seed)))
     for i, rho in enumerate(distances):
         for j, seed in enumerate(setting.seed):
@@ -84,6 +84,6 @@ def gated(setting: Setting, device: str = "cpu") -> xr.Dataset:
             shown = sample.x[:, CENTRE] > 0
             h = hermite.polynomial(3, sample.x[:, SHARED])
             ratio[i, j] = (sample.y * h)[shown].mean() / (h * h)[shown].mean()
-    about = {"long_name": "distance ρ of the centres from 0", "units": "1"}
+    about = {"long_name": "distance ρ of a centre", "units": "1"}
     return labelled({"ratio": (("distance", "seed"), ratio, "pull, over that of one cluster")},
                     {"distance": ("distance", list(distances), about)} | setting.coordinates("seed"))  # fmt: skip
