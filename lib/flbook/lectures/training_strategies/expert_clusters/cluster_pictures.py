@@ -31,12 +31,11 @@ def leaks(leak: xr.DataArray, fitted: Fit, ratio: xr.DataArray, law: tuple[np.nd
 
 
 def order(found: xr.Dataset) -> Figure:
-    """Left: local directions, router, shared direction in one run of events; right: the same without local parts."""
+    """Local directions, router and shared direction as they are learned, with local parts and without."""
     fig, axes = plots.panels(2, sharey=True)
     names = {"local": "local direction", "router": "router", "shared": "shared direction"}
     for ax, (case, title) in zip(axes, {"router trained": "With local parts",
                                         "no local parts": "Without local parts"}.items(), strict=True):  # fmt: skip
-        drawn = {what: text for what, text in names.items() if what != "local" or case == "router trained"}
-        plots.learning_curves(found.sel(case=case), drawn, log="", title=title, ylabel="overlap or cosine", ax=ax)
+        plots.learning_curves(found.sel(case=case), names, log="", title=title, ylabel="overlap or cosine", ax=ax)
         ax.set_ylim(0, 1.03)
     return fig
