@@ -8,6 +8,8 @@ from matplotlib.figure import Figure
 
 from flbook import plots
 from flbook.fits import Fit
+from flbook.lectures.training_strategies.expert_clusters.experts import Experts
+from flbook.lectures.training_strategies.expert_clusters.index_clusters import FIRST, SECOND, SHARED
 
 
 def neurons(found: xr.Dataset, laws: Mapping[str, xr.Dataset]) -> Figure:
@@ -38,4 +40,19 @@ def order(found: xr.Dataset) -> Figure:
                                         "no local parts": "Without local parts"}.items(), strict=True):  # fmt: skip
         plots.learning_curves(found.sel(case=case), names, log="", title=title, ylabel="overlap or cosine", ax=ax)
         ax.set_ylim(0, 1.03)
+    return fig
+
+
+def plane(net: Experts, title: str) -> Figure:
+    """The neurons of one mixture in the plane of local and shared direction; the same axes for every frame."""
+    fig, (ax,) = plots.panels(1)
+    fig.set_size_inches(4.6, 3.6)
+    first, second = net.w[..., FIRST], net.w[..., SECOND]
+    local = first.where(first.abs() > second.abs(), second)
+    colours = plots.look.OTHERS
+    for e, (marker, name) in enumerate((("o", "first expert"), ("x", "second expert"))):
+        ax.plot(local[e], net.w[e, :, SHARED], marker, color=colours[e], markersize=7, label=name)
+    ax.set(xlim=(-1.1, 1.1), ylim=(-1.1, 1.1), xlabel="overlap with a local direction",
+           ylabel="overlap with the shared one", title=title)  # fmt: skip
+    ax.figure.legend(loc="outside lower center", ncols=2, fontsize=9)
     return fig
