@@ -8,7 +8,8 @@ import torch
 from flbook import fit
 from flbook.lectures.training_strategies.mixup.cross_term import fastest, rates, weights
 from flbook.lectures.training_strategies.mixup.mixed_pairs import MixedPairs
-from flbook.lectures.training_strategies.mixup.rare_features import RareFeatures, weighted
+from flbook.data.common_and_rare import CommonAndRare
+from flbook.lectures.training_strategies.mixup.squares import weighted
 from flbook.lectures.training_strategies.mixup.tied import grown
 from flbook.training.optimizers import GradientDescent
 
@@ -18,8 +19,8 @@ PAIRS = [(0.6, 0.6), (0.6, 1.0), (1.0, 0.6), (0.75, 0.6), (1.0, 1.0)]
 @pytest.mark.parametrize("pair", PAIRS)
 @pytest.mark.parametrize("share", [0.1, 0.5])
 def test_a_step_from_small_outputs_is_the_matrix_of_the_page(pair, share):
-    data, m, lr = RareFeatures(n=20, d=60, share=share), 3, 0.7
-    problem = MixedPairs.of_samples(data.training((0, 1), m=m, sigma_0=1e-6), *pair)
+    data, m, lr = CommonAndRare(n=20, d=60, share=share), 3, 0.7
+    problem = MixedPairs.of_samples(training(data, (0, 1), m=m, sigma_0=1e-6), *pair)
     before = problem.overlaps(problem.start())
     after = problem.overlaps(GradientDescent(lr).step(problem, problem.start(), None)[0])
     matrix = torch.from_numpy(rates(share, *pair))
@@ -49,8 +50,8 @@ def test_random_signs_take_the_cross_term_away_and_random_places_half_of_it():
     n, lr, m = 400, 1.0, 2
 
     def coupling(**change):
-        data = RareFeatures(n=n, d=450, share=0.5, noise_square=1e-6, **change)
-        problem = MixedPairs.of_samples(data.training(0, m=m, sigma_0=1e-6), 0.6)
+        data = CommonAndRare(n=n, d=450, share=0.5, noise_square=1e-6, **change)
+        problem = MixedPairs.of_samples(training(data, 0, m=m, sigma_0=1e-6), 0.6)
         before = problem.overlaps(problem.start())
         after = problem.overlaps(GradientDescent(lr).step(problem, problem.start(), None)[0])
         moved = (after - before)[:m, [0, 2]] * 2 * m / lr
@@ -64,8 +65,8 @@ def test_random_signs_take_the_cross_term_away_and_random_places_half_of_it():
 
 @pytest.mark.parametrize("times", [1.0, 9.0])
 def test_no_weighting_loosens_the_tie(times):
-    data = RareFeatures(n=20, d=4000, share=0.2, noise_square=8.0)
-    plain = data.training((0, 1, 2), sigma_0=0.001)
+    data = CommonAndRare(n=20, d=4000, share=0.2, noise_square=8.0)
+    plain = training(data, (0, 1, 2), sigma_0=0.001)
     g = plain.basis.b_b.clone()
     noise = g[:, 4:, 4:]
     noise.copy_(8.0 * torch.eye(20, dtype=g.dtype).expand_as(noise))  # exactly orthogonal

@@ -8,18 +8,18 @@ import torch
 from flbook import TwoLayerCNN, fit
 from flbook.dynamics.patches import PatchTraining
 from flbook.lectures.training_strategies.mixup.mixed_pairs import MixedPairs, StoppedEarly
-from flbook.lectures.training_strategies.mixup.rare_features import RareFeatures
+from flbook.data.common_and_rare import CommonAndRare
 from flbook.models.activations import Power, relu
 from flbook.training.batches import Batches
 from flbook.training.losses import logistic
 from flbook.training.optimizers import GradientDescent
 
-DATA = RareFeatures(n=12, d=40, share=1 / 3, places=True)
+DATA = CommonAndRare(n=12, d=40, share=1 / 3, places=True)
 SEEDS = (0, 1)
 
 
 def plain() -> PatchTraining:
-    return DATA.training(SEEDS, m=3, sigma_0=0.3)
+    return training(DATA, SEEDS, m=3, sigma_0=0.3)
 
 
 def by_autograd(own: float, label: float) -> tuple[torch.Tensor, torch.Tensor]:
@@ -39,7 +39,7 @@ def by_autograd(own: float, label: float) -> tuple[torch.Tensor, torch.Tensor]:
 def test_the_gradient_is_that_of_the_blended_samples(own, label):
     problem = MixedPairs.of_samples(plain(), own, label)
     loss, gradient = by_autograd(own, label)
-    vectors = DATA._vectors(DATA.noise(SEEDS))
+    vectors = DATA.vectors(DATA.noise(SEEDS))
     torch.testing.assert_close(problem.train_loss(problem.start()), loss, rtol=1e-12, atol=0)
     ours = torch.einsum("eks,esd->ekd", problem.gradient(problem.start())["c"], vectors)
     torch.testing.assert_close(ours, gradient, rtol=1e-10, atol=1e-14)

@@ -6,12 +6,8 @@ import pytest
 import torch
 
 from flbook import Training, TwoLayerCNN, fit
-from flbook.lectures.training_strategies.mixup.rare_features import (
-    RareFeatures,
-    on_feature,
-    test_error,
-    weighted,
-)
+from flbook.data.common_and_rare import CommonAndRare
+from flbook.lectures.training_strategies.mixup.squares import on_feature, test_error, weighted
 from flbook.models.activations import Power
 from flbook.training.optimizers import GradientDescent
 
@@ -20,7 +16,7 @@ del test_error  # or it would be collected
 
 
 def test_patches_are_what_the_model_says():
-    data = RareFeatures(n=20, d=500, share=0.2, noise_square=9.0)
+    data = CommonAndRare(n=20, d=500, share=0.2, noise_square=9.0)
     sample = data.draw((0, 1))
     feature, noise = sample.x.unbind(-2)
     assert sample.rare.sum() == 4 and sample.y.sum() == 0 and (sample.y * sample.rare).sum() == 0
@@ -32,17 +28,17 @@ def test_patches_are_what_the_model_says():
 
 
 def test_signs_and_places_change_nothing_else():
-    plain, changed = RareFeatures(n=20, d=50, share=0.2), RareFeatures(n=20, d=50, share=0.2, signs=True, places=True)
+    plain, changed = CommonAndRare(n=20, d=50, share=0.2), CommonAndRare(n=20, d=50, share=0.2, signs=True, places=True)
     one, other = plain.mix((0, 1)), changed.mix((0, 1))
     assert torch.equal(one.sum(-2), other.abs().sum(-2))
     assert not torch.equal(other[0], other[1]) and (other < 0).any() and (other[..., 0, 4:] > 0).any()
 
 
 def test_coefficients_are_training_in_weights():
-    data = RareFeatures(n=12, d=40, share=1 / 3)
+    data = CommonAndRare(n=12, d=40, share=1 / 3)
     sample = data.draw((0, 1))
     cnn = TwoLayerCNN(40, 3, 0.1, activation=Power(2), seed=(0, 1), dtype=torch.float64)
-    direct, ours = Training(cnn, sample.x, sample.y), data.training((0, 1), m=3, sigma_0=0.1)
+    direct, ours = Training(cnn, sample.x, sample.y), training(data, (0, 1), m=3, sigma_0=0.1)
     rule = GradientDescent(0.3)
     one, other = fit(direct, rule, 40).params, fit(ours, rule, 40).params
     torch.testing.assert_close(direct.predict(one), ours.predict(other), rtol=1e-9, atol=1e-12)
@@ -60,8 +56,8 @@ def test_coefficients_are_training_in_weights():
 
 
 def test_weights_are_samples_counted_several_times():
-    data = RareFeatures(n=12, d=40, share=1 / 3)
-    plain = data.training(0, m=3, sigma_0=0.1)
+    data = CommonAndRare(n=12, d=40, share=1 / 3)
+    plain = training(data, 0, m=3, sigma_0=0.1)
     often = torch.cat([torch.arange(12), torch.arange(4), torch.arange(4)])  # the first four are rare
     repeated = replace(plain, mix=plain.mix[often], observed=plain.observed[often])
     one, other = weighted(plain, data.rare(), 3.0), repeated
@@ -71,6 +67,6 @@ def test_weights_are_samples_counted_several_times():
 def test_labels_that_cannot_be_balanced_are_refused():
     for n, share in ((11, 0.5), (20, 0.05)):
         with pytest.raises(ValueError, match="must be even"):
-            RareFeatures(n=n, share=share)
+            CommonAndRare(n=n, share=share)
     with pytest.raises(ValueError, match="share"):
-        RareFeatures(share=1.1)
+        CommonAndRare(share=1.1)

@@ -13,11 +13,8 @@ from torch import Tensor
 
 from flbook import devices, measures
 from flbook.domains import Count, Fraction, Natural, NonNegative, Positive
-from flbook.lectures.training_strategies.adam_and_gradient_descent.sparse_noise import (
-    SparseNoise,
-    SparseTraining,
-    network,
-)
+from flbook.data.sparse_noise import SparseNoise
+from flbook.lectures.training_strategies.adam_and_gradient_descent.sparse_training import SparseTraining, network
 from flbook.rivals import Rival, rival
 from flbook.runs import Grid, axis, cached, labelled, sweeps
 from flbook.shapes import Quantity

@@ -17,7 +17,8 @@ from flbook.domains import Count, Natural, NonNegative, Positive, Probability
 from flbook.dynamics.patches import Basis
 from flbook.lectures.training_strategies.cutmix.leaky_bend import LeakyBend
 from flbook.lectures.training_strategies.cutmix.pasting import CutMix, Cutout, PastedTraining
-from flbook.lectures.training_strategies.cutmix.rare_features import RareFeatures, errors, feature_parts
+from flbook.data.rare_features import RareFeatures
+from flbook.lectures.training_strategies.cutmix.by_feature import errors, feature_parts
 from flbook.lectures.training_strategies.cutmix.resting import resting_output
 from flbook.models.cnn import TwoLayerCNN
 from flbook.runs import Grid, axis, cached, labelled, sweeps

@@ -15,7 +15,7 @@ import torch
 from scipy.optimize import brentq, minimize
 
 from flbook.lectures.training_strategies.cutmix.pasting import CutMix
-from flbook.lectures.training_strategies.cutmix.rare_features import RareFeatures
+from flbook.data.rare_features import RareFeatures
 
 
 def excess(patches: int, law: tuple[float, ...] | None = None) -> tuple[np.ndarray, np.ndarray]:

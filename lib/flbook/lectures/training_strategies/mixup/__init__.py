@@ -17,7 +17,8 @@ from flbook import devices
 from flbook.domains import Count, Natural, Positive, Probability
 from flbook.lectures.training_strategies.mixup.cross_term import fastest
 from flbook.lectures.training_strategies.mixup.mixed_pairs import MixedPairs, StoppedEarly
-from flbook.lectures.training_strategies.mixup.rare_features import RareFeatures, on_feature, test_error, weighted
+from flbook.data.common_and_rare import CommonAndRare
+from flbook.lectures.training_strategies.mixup.squares import on_feature, test_error, weighted
 from flbook.runs import Grid, axis, cached, labelled, sweeps
 from flbook.shapes import Quantity
 from flbook.training.fit import fit
@@ -74,9 +75,9 @@ class Setting(Grid):
         for share, noise in product(self.share, self.noise_square):
             self.data(share, noise)
 
-    def data(self, share: float | None = None, noise_square: float | None = None) -> RareFeatures:
+    def data(self, share: float | None = None, noise_square: float | None = None) -> CommonAndRare:
         """The data model of a cell; by default of the first."""
-        return RareFeatures(self.n, self.d, self.share[0] if share is None else share,
+        return CommonAndRare(self.n, self.d, self.share[0] if share is None else share,
                             self.noise_square[0] if noise_square is None else noise_square)
 
     def pair(self, rule: str) -> tuple[float, float]:
@@ -94,7 +95,7 @@ def problem(setting: Setting, rule: str, share: float | None = None, noise_squar
             device: str = "cpu") -> Problem:
     """The training problems of all seeds under one rule."""
     data = setting.data(share, noise_square)
-    plain = data.training(setting.seed, setting.m, setting.sigma_0).to(devices.device(device), torch.float32)
+    plain = training(data, setting.seed, setting.m, setting.sigma_0).to(devices.device(device), torch.float32)
     if rule == "balanced":
         return weighted(plain, data.rare(), 1 / data.share - 1)
     if rule == "early":

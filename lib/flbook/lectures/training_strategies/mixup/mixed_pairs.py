@@ -41,8 +41,8 @@ class MixedPairs(PatchTraining):
 
     Examples
     --------
-    >>> from flbook.lectures.training_strategies.mixup.rare_features import RareFeatures
-    >>> plain = RareFeatures(n=20, d=50, share=0.2).training()
+    >>> from flbook.data.common_and_rare import CommonAndRare
+    >>> plain = training(CommonAndRare(n=20, d=50, share=0.2))
     >>> mixed, standard = MixedPairs.of_samples(plain, 0.6), MixedPairs.of_samples(plain, 1.0)
     >>> start = plain.start()
     >>> torch.allclose(standard.gradient(start)["c"], plain.gradient(start)["c"])

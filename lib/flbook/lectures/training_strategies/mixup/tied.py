@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from flbook.dynamics.patches import PatchTraining
-from flbook.lectures.training_strategies.mixup.rare_features import FEATURES, PLACES
+from flbook.data.common_and_rare import FEATURES, PLACES
 from flbook.training.problem import Params
 
 

@@ -43,7 +43,8 @@ class Setting(Grid):
     n: Count = 160  # samples of each environment
     d: Count = 20  # dimension of a patch
     alpha: Probability = 0.25  # how often the invariant feature contradicts the label
-    betas: tuple[Probability, Probability] = (0.1, 0.2)  # how often the spurious one does
+    beta_1: Probability = 0.1  # how often the spurious one does in the first environment
+    beta_2: Probability = 0.2  # and in the second
     sigma_xi: NonNegative = 0.03  # noise level
     m: Count = 4  # filters a sign
     sigma_0: NonNegative = 0.001  # initial weights
@@ -63,6 +64,11 @@ class Setting(Grid):
     def check(self) -> None:
         """Refuse samples that cannot be counted out."""
         self.data()
+
+    @property
+    def betas(self) -> tuple[float, float]:
+        """Of both environments."""
+        return self.beta_1, self.beta_2
 
     def data(self) -> Environments:
         """The data model."""
