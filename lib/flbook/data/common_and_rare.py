@@ -114,5 +114,6 @@ class CommonAndRare(Checked):
         return CommonAndRareSample(x, self.labels(), self.rare(), xi)
 
     def vectors(self, xi: Tensor) -> Float[Tensor, "*E N d"]:
+        """The basis of all patches: the features, then the noise patches."""
         features = torch.eye(FEATURES, self.d, dtype=xi.dtype).expand(*xi.shape[:-2], FEATURES, self.d)
         return torch.cat([features, xi], -2)

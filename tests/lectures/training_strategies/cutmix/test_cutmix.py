@@ -9,8 +9,8 @@ import torch
 from flbook import fit, gradient_descent, momentum
 from flbook.lectures.training_strategies import cutmix
 from flbook.lectures.training_strategies.cutmix import RECIPES, Setting, recipe_of, smoothing_for
-from flbook.lectures.training_strategies.cutmix.pasting import CutMix, Cutout
 from flbook.lectures.training_strategies.cutmix.by_feature import feature_parts
+from flbook.lectures.training_strategies.cutmix.pasting import CutMix, Cutout
 from flbook.lectures.training_strategies.cutmix.resting import resting_output
 from flbook.models.activations import identity
 

@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from flbook import fit
+from flbook.data.common_and_rare import CommonAndRare
 from flbook.lectures.training_strategies.mixup.cross_term import fastest, rates, weights
 from flbook.lectures.training_strategies.mixup.mixed_pairs import MixedPairs
-from flbook.data.common_and_rare import CommonAndRare
-from flbook.lectures.training_strategies.mixup.squares import weighted
+from flbook.lectures.training_strategies.mixup.squares import training, weighted
 from flbook.lectures.training_strategies.mixup.tied import grown
 from flbook.training.optimizers import GradientDescent
 

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from flbook.lectures.training_strategies.out_of_distribution.environments import Environments
+from flbook.data.environments import Environments
+from flbook.lectures.training_strategies.out_of_distribution.environment_training import accuracy, features, training
 
 
 def test_counted_samples_have_the_correlations_of_their_law():
@@ -28,23 +29,23 @@ def test_drawn_samples_scatter_about_the_same_correlations():
 
 def test_measures_read_a_network_of_known_features():
     data = Environments(n=80, d=4, sigma_xi=0.0)
-    problem = data.training((0,), m=2)
+    problem = training(data, (0,), m=2)
     w = torch.zeros(1, 2, 2, 4)
     w[:, 0, :, 0], w[:, 0, :, 1] = 0.3, 0.7
     w[:, 1] = -w[:, 0]
-    torch.testing.assert_close(data.features(problem, {"w": w}), torch.tensor([[0.3, 0.7]]))
+    torch.testing.assert_close(features(problem, {"w": w}), torch.tensor([[0.3, 0.7]]))
     for beta in (0.1, 0.9):  # the sign is that of the spurious feature
-        assert data.accuracy(problem, {"w": w}, beta).item() == pytest.approx(1 - beta, abs=1e-6)
+        assert accuracy(data, problem, {"w": w}, beta).item() == pytest.approx(1 - beta, abs=1e-6)
     w[..., 0] *= 3
-    assert data.accuracy(problem, {"w": w}, 0.9).item() == pytest.approx(0.75, abs=1e-6)
+    assert accuracy(data, problem, {"w": w}, 0.9).item() == pytest.approx(0.75, abs=1e-6)
 
 
 def test_the_invariant_feature_can_be_erased_and_a_start_given():
     data = Environments(n=80, d=4)
-    blind = data.training((0, 1), m=2, without_invariant=True)
+    blind = training(data, (0, 1), m=2, without_invariant=True)
     assert (blind.x[..., 0, 0] == 0).all() and (blind.x[..., 0, 1].abs() == 1).all()
     start = {"w": torch.randn(2, 2, 2, 4)}
-    assert torch.equal(data.training((0, 1), m=2, start=start).start()["w"], start["w"])
+    assert torch.equal(training(data, (0, 1), m=2, start=start).start()["w"], start["w"])
 
 
 def test_what_cannot_be_counted_is_refused():

@@ -7,6 +7,7 @@ import torch
 from flbook.lectures.training_strategies import out_of_distribution as ood
 from flbook.lectures.training_strategies.out_of_distribution import Setting
 from flbook.lectures.training_strategies.out_of_distribution import out_of_distribution_pictures as pictures
+from flbook.lectures.training_strategies.out_of_distribution.environment_training import features
 
 TINY = Setting.tiny()
 
@@ -14,7 +15,7 @@ TINY = Setting.tiny()
 def test_a_head_start_is_that_of_risk_alone():
     cells = ood.measure(TINY)
     torch_start = ood.train(TINY, ood.problem(TINY), 2.0).params
-    learned = TINY.data().features(ood.problem(TINY), torch_start)
+    learned = features(ood.problem(TINY), torch_start)
     np.testing.assert_allclose(cells.signal_before.sel(head_start=2.0).isel(weight=0), learned[:, 0], rtol=1e-6)
     assert (abs(cells.signal_before.sel(head_start=0.0)) < 0.01).all()
     path = TINY.plane().flow(np.zeros(2), np.array([2.0]))[0]

@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from flbook import fit, gradient_descent
-from flbook.lectures.training_strategies.out_of_distribution.environments import Environments
+from flbook.data.environments import Environments
+from flbook.lectures.training_strategies.out_of_distribution.environment_training import features, training
 from flbook.lectures.training_strategies.out_of_distribution.penalties import InvariantRisk, RiskVariance
 from flbook.lectures.training_strategies.out_of_distribution.plane import Plane
 
@@ -23,21 +24,21 @@ def test_the_gradient_is_that_of_the_objective(penalty):
 @pytest.mark.parametrize("loss, penalty", [(InvariantRisk(20.0), "IRMv1"), (RiskVariance(20.0), "VREx")])
 def test_a_mirrored_network_takes_the_steps_of_the_plane(loss, penalty):
     data, m, lr = Environments(n=160, d=3, sigma_xi=0.0), 3, 0.2
-    problem = data.training((0,), loss, m=m).to(torch.float64)
+    problem = training(data, (0,), loss, m=m).to(torch.float64)
     w = torch.randn(1, 2, m, 3, generator=torch.Generator().manual_seed(1)).double()
     w[:, 1] = -w[:, 0]
     plane = Plane(data.alpha, data.betas, penalty, 20.0)
-    params, place = {"w": w}, data.features(problem, {"w": w})[0].numpy()
+    params, place = {"w": w}, features(problem, {"w": w})[0].numpy()
     for _ in range(20):
         params, _ = gradient_descent(lr).step(problem, params, None)
         place = place - lr / (2 * m) * plane.gradient(place)
-        np.testing.assert_allclose(data.features(problem, params)[0], place, rtol=1e-9)
+        np.testing.assert_allclose(features(problem, params)[0], place, rtol=1e-9)
     torch.testing.assert_close(params["w"][:, 1], -params["w"][:, 0])
 
 
 def test_the_first_step_has_the_ratio_of_the_correlations_wherever_a_filter_starts():
     data = Environments(n=160, d=2, sigma_xi=0.0)
-    problem = data.training((0, 1, 2), m=8, sigma_0=1e-6).to(torch.float64)
+    problem = training(data, (0, 1, 2), m=8, sigma_0=1e-6).to(torch.float64)
     pull = problem.gradient(problem.start())["w"]
     torch.testing.assert_close(pull[..., 0] / pull[..., 1], torch.full((3, 2, 8), 5 / 7).double(), rtol=1e-4, atol=0)
     assert (pull[:, 0] < 0).all() and (pull[:, 1] > 0).all()
@@ -67,7 +68,7 @@ def test_ends_and_borders():
 
 def test_a_network_under_the_penalty_stops_where_the_plane_does():
     data, m = Environments(n=80, d=4, sigma_xi=0.01), 2
-    problem = data.training((0, 1), InvariantRisk(100.0), m=m, sigma_0=1e-5)
+    problem = training(data, (0, 1), InvariantRisk(100.0), m=m, sigma_0=1e-5)
     params = fit(problem, gradient_descent(2 * m * 0.05), 300).params
     expected = Plane(weight=100.0).flow(np.zeros(2), np.array([15.0]))[0]
-    np.testing.assert_allclose(data.features(problem, params), [expected] * 2, atol=0.003)
+    np.testing.assert_allclose(features(problem, params), [expected] * 2, atol=0.003)

@@ -14,9 +14,9 @@ import torch
 import xarray as xr
 
 from flbook import devices
+from flbook.data.sparse_noise import SparseNoise
 from flbook.domains import Count, Natural, Positive
 from flbook.lectures.training_strategies.adam_and_gradient_descent import Fresh
-from flbook.data.sparse_noise import SparseNoise
 from flbook.lectures.training_strategies.adam_and_gradient_descent.sparse_training import SparseTraining, network
 from flbook.runs import Grid, axis, labelled, lattice, sweeps
 from flbook.shapes import signs

@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from scipy.optimize import brentq, minimize
 
-from flbook.lectures.training_strategies.cutmix.pasting import CutMix
 from flbook.data.rare_features import RareFeatures
+from flbook.lectures.training_strategies.cutmix.pasting import CutMix
 
 
 def excess(patches: int, law: tuple[float, ...] | None = None) -> tuple[np.ndarray, np.ndarray]:

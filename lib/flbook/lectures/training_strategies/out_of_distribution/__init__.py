@@ -12,8 +12,9 @@ import torch
 import xarray as xr
 
 from flbook import devices
+from flbook.data.environments import Environments
 from flbook.domains import Count, Natural, NonNegative, Positive, Probability
-from flbook.lectures.training_strategies.out_of_distribution.environments import Environments
+from flbook.lectures.training_strategies.out_of_distribution.environment_training import accuracy, features, training
 from flbook.lectures.training_strategies.out_of_distribution.penalties import InvariantRisk, RiskVariance
 from flbook.lectures.training_strategies.out_of_distribution.plane import Plane
 from flbook.runs import Grid, axis, cached, labelled, sweeps
@@ -92,7 +93,7 @@ def train(setting: Setting, problem: Training, time: float, weight: float = 0.0,
 
 def problem(setting: Setting, loss=logistic, start: Params | None = None, device: str = "cpu", **options) -> Training:
     """The training problems of all seeds, from the start of the setting or from given weights."""
-    network = setting.data().training(setting.seed, loss, setting.m, setting.sigma_0, **options)
+    network = training(setting.data(), setting.seed, loss, setting.m, setting.sigma_0, **options)
     network = network.to(devices.device(device))
     if start is not None:
         with torch.no_grad():
@@ -109,8 +110,8 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
         for start in starts:
             penalised = problem(setting, InvariantRisk(weight), start, device)
             params = train(setting, penalised, setting.time, weight).params
-            (a, b), (a_0, b_0) = (data.features(risk, p).unbind(-1) for p in (params, start))
-            cells.append([a, b, a_0, b_0, data.accuracy(risk, params, 0.9)])
+            (a, b), (a_0, b_0) = (features(risk, p).unbind(-1) for p in (params, start))
+            cells.append([a, b, a_0, b_0, accuracy(data, risk, params, 0.9)])
     dims = ("weight", "head_start", "seed")
     a, b, a_0, b_0, right = (torch.stack(column) for column in zip(*cells, strict=True))
     return labelled({
@@ -131,7 +132,7 @@ def routes(setting: Setting, device: str = "cpu") -> xr.Dataset:
     data, weight = setting.data(), setting.weight[0]
     penalty, long = InvariantRisk(weight), 20.0
     risk = problem(setting, device=device)
-    record = tuple(Quantity(name, lambda p, k=k: data.features(risk, p)[..., k])
+    record = tuple(Quantity(name, lambda p, k=k: features(risk, p)[..., k])
                    for k, name in enumerate(("signal", "spurious")))
     blind = problem(setting, device=device, without_invariant=True)
     learned = train(setting, risk, long, record=record)
@@ -155,7 +156,7 @@ def routes(setting: Setting, device: str = "cpu") -> xr.Dataset:
         found["spurious"].append(thin.spurious.values)
         pace = (slow if name == "IRMv1 from scratch" else setting).pace(used)
         found["time"].append(thin.step.values * pace)
-        found["accuracy"].append(data.accuracy(risk, params, 0.9).cpu().numpy())
+        found["accuracy"].append(accuracy(data, risk, params, 0.9).cpu().numpy())
     dims = ("route", "moment", "seed")
     return labelled({
         "signal": (dims, np.array(found["signal"]), "invariant feature a"),
@@ -171,7 +172,7 @@ def stopped(setting: Setting, weight: float, device: str = "cpu", **options) -> 
     """The invariant feature where IRMv1 stands still from scratch, in units of 1/(λA); dimension (seed)."""
     network = problem(setting, InvariantRisk(weight), None, device, **options)
     params = train(replace(setting, step=setting.pace(weight)), network, 5000 / weight, weight).params
-    level = setting.data().features(network, params)[..., 0] * weight * (1 - 2 * setting.alpha)
+    level = features(network, params)[..., 0] * weight * (1 - 2 * setting.alpha)
     return labelled({"level": (("seed",), level, "λ A a")}, setting.coordinates("seed")).level
 
 
