@@ -88,7 +88,7 @@ def rule(setting: Setting, name: RuleName, model: Rival = "network") -> tuple[Ru
     return WeightDecay(Adam(setting.rate * adaptive), setting.decay, coupled=True), setting.adam_steps
 
 
-class Fresh:
+class FreshSamples:
     """Fresh samples of each seed's data, drawn once, in float32."""
 
     def __init__(self, data: SparseNoise, points: int, seed: tuple[int, ...], device: str = "cpu"):
@@ -106,7 +106,7 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     cells = {}
     for at, alpha in enumerate(setting.alpha):
         whole = problem(setting, alpha, device)
-        fresh = Fresh(setting.data(alpha), setting.points, setting.seed, device)
+        fresh = FreshSamples(setting.data(alpha), setting.points, setting.seed, device)
         for model in setting.model:
             chosen = rival(whole, model)
             for name in setting.rule:
@@ -134,7 +134,7 @@ def race(setting: Setting, device: str = "cpu") -> xr.Dataset:
     alpha, runs = setting.alpha[0], []
     last = max(rule(setting, name)[1] for name in setting.rule)
     trained = problem(setting, alpha, device)
-    fresh = Fresh(setting.data(alpha), setting.points, setting.seed, device)
+    fresh = FreshSamples(setting.data(alpha), setting.points, setting.seed, device)
     quantities = [
         Quantity("train_loss", trained.train_loss, (), "training loss", "nats"),
         Quantity("train_error", lambda p: measures.train_error(trained, p), (), "training error", "fraction"),

@@ -16,8 +16,17 @@ import xarray as xr
 from flbook import devices
 from flbook.data.sparse_noise import SparseNoise
 from flbook.domains import Count, Natural, Positive
+<<<<<<< HEAD
 from flbook.lectures.training_strategies.adam_and_gradient_descent import Fresh
 from flbook.lectures.training_strategies.adam_and_gradient_descent.sparse_training import SparseTraining, network
+=======
+from flbook.lectures.training_strategies.adam_and_gradient_descent import FreshSamples
+from flbook.lectures.training_strategies.adam_and_gradient_descent.sparse_noise import (
+    SparseNoise,
+    SparseTraining,
+    network,
+)
+>>>>>>> adam_and_gradient_descent
 from flbook.runs import Grid, axis, labelled, lattice, sweeps
 from flbook.shapes import signs
 from flbook.training.fit import fit
@@ -107,7 +116,7 @@ def _trained(setting: Setting, name: str, sigma_xi: float, ratio: float, where) 
     mean = (params["w"][..., 0] * own * right).sum((-2, -1)) / right.sum((-2, -1)).clamp(min=1)
     if not setting.points:
         return mean / (setting.rate * setting.steps), torch.full_like(mean, torch.nan)
-    fresh = Fresh(data, setting.points, setting.seed, str(where))
+    fresh = FreshSamples(data, setting.points, setting.seed, str(where))
     return mean / (setting.rate * setting.steps), fresh.error(trained, params)
 
 

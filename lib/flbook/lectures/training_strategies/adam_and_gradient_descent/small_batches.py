@@ -64,7 +64,7 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Train every cell to the end; dimensions (rule, batch, seed)."""
     whole = setting.whole
     trained = lecture.problem(whole, setting.alpha, device)
-    fresh = lecture.Fresh(whole.data(setting.alpha), setting.points, setting.seed, device)
+    fresh = lecture.FreshSamples(whole.data(setting.alpha), setting.points, setting.seed, device)
     cells = []
     for name in setting.rule:
         for batch in setting.batch:
