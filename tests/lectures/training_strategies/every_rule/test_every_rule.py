@@ -9,8 +9,8 @@ from scipy.special import expit
 from flbook import Training, TwoLayerCNN, fit, gradient_descent
 from flbook.lectures.training_strategies import every_rule
 from flbook.lectures.training_strategies.every_rule import RULES, Setting, cell, chosen, until
-from flbook.lectures.training_strategies.every_rule.ground import GROUNDS, Drawn, missed
-from flbook.lectures.training_strategies.every_rule.neurons import active, squared_gradient
+from flbook.lectures.training_strategies.every_rule.active_neurons import active, squared_gradient
+from flbook.lectures.training_strategies.every_rule.ground import GROUNDS, GroundSample, missed
 from flbook.training.losses import squared
 from flbook.training.network import sample_gradients
 
@@ -95,7 +95,7 @@ def test_active_noise_neurons_by_hand():
     ground = GROUNDS["signal-noise, ReLU"]
     x = torch.zeros(2, 2, 400)
     x[0, 1, 1], x[1, 1, 2] = 1.0, 1.0
-    problem = ground.problem((0,), Drawn(x, torch.tensor([1.0, -1.0])))
+    problem = ground.problem((0,), GroundSample(x, torch.tensor([1.0, -1.0])))
     w = torch.full_like(problem.start()["w"], -1.0)
     w[:, 0, :3, 1], w[:, 1, :5, 1] = 1.0, 1.0  # three of ten for the first sample, whose label is +1
     w[:, 1, 0, 2] = 1.0

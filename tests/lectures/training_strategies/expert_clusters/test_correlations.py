@@ -8,8 +8,8 @@ import torch
 
 from flbook import hermite
 from flbook.lectures.training_strategies.expert_clusters import correlations as cor
-from flbook.lectures.training_strategies.expert_clusters.experts import Experts
 from flbook.lectures.training_strategies.expert_clusters.index_clusters import CENTRE, SHARED, IndexClusters
+from flbook.lectures.training_strategies.expert_clusters.index_experts import IndexExperts
 
 RHO, LOCAL = 1.3, 0.6
 POINTS, WEIGHT = IndexClusters(4, RHO, LOCAL).exactly()
@@ -62,7 +62,7 @@ def test_no_cubic_polynomial_sees_the_shared_part():
 def test_the_routers_first_step():
     w = torch.stack([unit(0, 0.8, 0.1, 0.5), unit(0, 0.3, 0.6, -0.4), unit(0, 0.2, 0.9, 0.3), unit(0, 0, 0.5, 0.8)])
     a = torch.tensor([[0.3, 0.7], [0.5, -0.2]], dtype=torch.float64)
-    net = Experts(w.reshape(2, 2, 4), a, torch.zeros(4, dtype=torch.float64))
+    net = IndexExperts(w.reshape(2, 2, 4), a, torch.zeros(4, dtype=torch.float64))
     out, residual = net.outputs(POINTS.x)[1], POINTS.y - net.predict(POINTS.x)
     step = [mean(residual * (out[0] - out[1]) / 4 * POINTS.x[:, i]) for i in range(4)]
     gain = cor.router_gain(RHO, LOCAL, *net.carried()[:, 1:].numpy())

@@ -1,4 +1,4 @@
-"""Experts and router against automatic differentiation, and what the tiny runs must show."""
+"""IndexExperts and router against automatic differentiation, and what the tiny runs must show."""
 
 from dataclasses import replace
 
@@ -10,8 +10,8 @@ from flbook import hermite
 from flbook.lectures.training_strategies import expert_clusters
 from flbook.lectures.training_strategies.expert_clusters import Setting, leaks, learned, relu_rival, single_neurons
 from flbook.lectures.training_strategies.expert_clusters.correlations import quartic_leak
-from flbook.lectures.training_strategies.expert_clusters.experts import Experts, Together, start
 from flbook.lectures.training_strategies.expert_clusters.index_clusters import IndexClusters
+from flbook.lectures.training_strategies.expert_clusters.index_experts import IndexExperts, Together, start
 
 DATA = IndexClusters(d=7, rho=1.5)
 
@@ -21,7 +21,7 @@ def test_a_step_is_a_gradient_step():
     net = start(7, 3, seed=(0, 1), router=0.8)
     net = net._replace(a=net.a * torch.tensor([1.0, -2.0, 0.5], dtype=torch.float64))
     sample, rule = DATA.draw(40, seed=(0, 1)), Together(lr=0.02, lr_second=0.03, lr_router=0.04, longest=1e6)
-    free = Experts(*(part.clone().requires_grad_() for part in net))
+    free = IndexExperts(*(part.clone().requires_grad_() for part in net))
     loss = (sample.y - free.predict(sample.x)).square().mean(-1).sum() / 2
     dw, da, dr = torch.autograd.grad(loss, free)
     dw = dw / net.a.abs()[..., None]

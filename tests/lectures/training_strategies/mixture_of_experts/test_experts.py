@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from flbook.lectures.training_strategies.mixture_of_experts import Cell, Setting
-from flbook.lectures.training_strategies.mixture_of_experts.clusters import ExpertClusters
+from flbook.lectures.training_strategies.mixture_of_experts.clustered import ExpertClusters
 from flbook.lectures.training_strategies.mixture_of_experts.experts import DoubleSoftmax, Experts
-from flbook.lectures.training_strategies.mixture_of_experts.recipe import ExpertTraining, Recipe
+from flbook.lectures.training_strategies.mixture_of_experts.recipe import ExpertRecipe, ExpertTraining
 from flbook.models.activations import cube, identity
 
 DATA = ExpertClusters(n=12, d=9)
@@ -56,7 +56,7 @@ def test_the_double_softmax_is_that_of_torch():
 def test_a_step_of_the_recipe_by_hand():
     sample = DATA.draw((0, 1))
     problem = ExpertTraining(network(), sample.x, sample.observed, seed=(0, 1)).at(4)
-    params, rule = problem.start(), Recipe(lr=0.02, router_lr=0.3)
+    params, rule = problem.start(), ExpertRecipe(lr=0.02, router_lr=0.3)
     grad = problem.gradient(params)
     moved, state = rule.step(problem, params, rule.start(params))
     torch.testing.assert_close(moved["theta"], params["theta"] - 0.3 * grad["theta"])
@@ -74,7 +74,7 @@ def test_a_step_of_the_recipe_by_hand():
 def test_a_member_stops_at_the_floor_or_when_its_loss_rises_and_the_other_goes_on():
     sample = DATA.draw((0, 1))
     problem = ExpertTraining(network(), sample.x, sample.observed, seed=(0, 1))
-    params, rule = problem.start(), Recipe()
+    params, rule = problem.start(), ExpertRecipe()
     loss = problem.train_loss(params)
     state = rule.start(params)._replace(lowest=loss - torch.tensor([0.03, 0.01], dtype=DOUBLE))
     moved, state = rule.step(problem, params, state)

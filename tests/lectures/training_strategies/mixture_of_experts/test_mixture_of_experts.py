@@ -8,7 +8,7 @@ import torch
 
 from flbook.lectures.training_strategies import mixture_of_experts as lecture
 from flbook.lectures.training_strategies.mixture_of_experts import Setting
-from flbook.lectures.training_strategies.mixture_of_experts.clusters import ExpertClusters
+from flbook.lectures.training_strategies.mixture_of_experts.clustered import ExpertClusters
 from flbook.lectures.training_strategies.mixture_of_experts.routers import dispatched, entropy, given, k_means
 
 TINY = Setting.tiny()

@@ -16,8 +16,8 @@ from torch import Tensor
 
 from flbook import devices
 from flbook.domains import Count, FlipProbability, Fraction, Natural, Positive
-from flbook.lectures.training_strategies.every_rule.ground import GROUNDS, Drawn, Ground, missed
-from flbook.lectures.training_strategies.every_rule.neurons import squared_gradient
+from flbook.lectures.training_strategies.every_rule.active_neurons import squared_gradient
+from flbook.lectures.training_strategies.every_rule.ground import GROUNDS, Ground, GroundSample, missed
 from flbook.runs import Grid, axis, labelled, lattice, sweeps
 from flbook.runs.labels import single_precision
 from flbook.training.batches import Batches
@@ -86,7 +86,7 @@ def rule(setting: Setting, name: str, ground: Ground, n: int, lr: float | Tensor
 
 def share(ground: Ground, problem: ByHand, params: Params) -> Tensor:
     """Which part of the training margin the feature carries, on the samples that the lecture is about."""
-    asked = ground.only(ground.data, Drawn(problem.x, problem.observed))
+    asked = ground.only(ground.data, GroundSample(problem.x, problem.observed))
     alone = ground.feature_alone(asked.x)
     return (problem.predict(params, alone) * asked.y).mean(-1) / (problem.predict(params, asked.x) * asked.y).mean(-1)
 

@@ -30,7 +30,7 @@ POINTS = 400  # test samples
 SIGNAL = SignalNoise(n=20, d=400, mu_norm=1.2, orthogonal=True)
 
 
-class Drawn(NamedTuple):
+class GroundSample(NamedTuple):
     """Samples of one kind; ensemble axes lead."""
 
     x: Tensor  # (*E, n, P, d)
@@ -64,24 +64,24 @@ class Ground:
     patch: int = 0
     coordinate: int | None = None
 
-    def draw(self, seed: tuple[int, ...], role: int = 0) -> Drawn:
+    def draw(self, seed: tuple[int, ...], role: int = 0) -> GroundSample:
         """Samples of the training law in float32: for training (role 0) or held out (1)."""
         return self._drawn(self.data, tuple(one + role * FAR for one in seed))
 
-    def draw_test(self, seed: tuple[int, ...]) -> Drawn:
+    def draw_test(self, seed: tuple[int, ...]) -> GroundSample:
         """Fresh samples, only those that the lecture is about."""
         return self.only(self.asked, self._drawn(self.asked, tuple(one + 2 * FAR for one in seed)))
 
-    def _drawn(self, data: Any, seed: tuple[int, ...]) -> Drawn:
+    def _drawn(self, data: Any, seed: tuple[int, ...]) -> GroundSample:
         sample = data.draw(seed)
-        return Drawn(sample.x.float(), sample.y.float())
+        return GroundSample(sample.x.float(), sample.y.float())
 
-    def only(self, data: Any, drawn: Drawn) -> Drawn:
+    def only(self, data: Any, drawn: GroundSample) -> GroundSample:
         """The samples that the lecture is about."""
         if self.which is None:
             return drawn
         mask = self.which(data)
-        return Drawn(drawn.x[..., mask, :, :], drawn.y[..., mask])
+        return GroundSample(drawn.x[..., mask, :, :], drawn.y[..., mask])
 
     def feature_alone(self, x: Tensor) -> Tensor:
         """The same samples, with nothing left but what shall be learned."""
@@ -90,7 +90,7 @@ class Ground:
         part[..., self.patch, where] = x[..., self.patch, where]
         return part
 
-    def problem(self, seed: tuple[int, ...], drawn: Drawn, linear: bool = False) -> ByHand:
+    def problem(self, seed: tuple[int, ...], drawn: GroundSample, linear: bool = False) -> ByHand:
         """The training problem of the network, or of a linear classifier of the sum of the patches, from zero."""
         shape = (1, 0.0, identity, 1.0) if linear else (self.m, self.sigma_0, self.activation, self.scale)
         m, sigma_0, activation, scale = shape
@@ -126,7 +126,7 @@ GROUNDS = {
 }
 
 
-def missed(problem: Problem, params: Params, drawn: Drawn) -> Tensor:
+def missed(problem: Problem, params: Params, drawn: GroundSample) -> Tensor:
     """Share of samples whose sign a network does not get; where training has diverged, all."""
     right = problem.predict(params, drawn.x) * drawn.y > 0
     return 1 - right.float().mean(-1)

@@ -15,7 +15,6 @@ import xarray as xr
 
 from flbook import devices
 from flbook.domains import Count, Natural, NonNegative, Positive, Range
-from flbook.lectures.training_strategies.expert_clusters.experts import Experts, Together, start
 from flbook.lectures.training_strategies.expert_clusters.index_clusters import (
     FIRST,
     SECOND,
@@ -23,6 +22,7 @@ from flbook.lectures.training_strategies.expert_clusters.index_clusters import (
     IndexClusters,
     IndexSample,
 )
+from flbook.lectures.training_strategies.expert_clusters.index_experts import IndexExperts, Together, start
 from flbook.runs import Grid, axis, labelled, sweeps
 
 VERSION = 1
@@ -58,7 +58,7 @@ class Setting(Grid):
         """The data of a case."""
         return IndexClusters(d, self.rho, local=0.0 if case == "no local parts" else 1.0)
 
-    def begin(self, case: str, d: int, device: str | torch.device = "cpu") -> tuple[Experts, Together]:
+    def begin(self, case: str, d: int, device: str | torch.device = "cpu") -> tuple[IndexExperts, Together]:
         """The networks of all seeds, and the rule that trains them."""
         net = start(d, self.neurons, self.seed, self.held if case == "router at random" else 0.0, device)
         free = case in ("router trained", "no local parts")
@@ -70,7 +70,7 @@ def learned(f: torch.Tensor, fresh: IndexSample) -> torch.Tensor:
     return (f * fresh.shared).mean(-1) / (fresh.shared**2).mean(-1)
 
 
-def looked_at(net: Experts, fresh: IndexSample) -> np.ndarray:
+def looked_at(net: IndexExperts, fresh: IndexSample) -> np.ndarray:
     """What is followed, shape (4, seed)."""
     m = net.w.abs().flatten(-3, -2).amax(-2)  # the largest overlap of any neuron with each direction
     local = torch.minimum(m[..., FIRST], m[..., SECOND])

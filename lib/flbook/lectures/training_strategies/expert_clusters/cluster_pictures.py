@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 
 from flbook import plots
 from flbook.fits import Fit
-from flbook.lectures.training_strategies.expert_clusters.experts import Experts
 from flbook.lectures.training_strategies.expert_clusters.index_clusters import FIRST, SECOND, SHARED
+from flbook.lectures.training_strategies.expert_clusters.index_experts import IndexExperts
 
 
 def neurons(found: xr.Dataset, laws: Mapping[str, xr.Dataset]) -> Figure:
@@ -43,7 +43,7 @@ def order(found: xr.Dataset) -> Figure:
     return fig
 
 
-def plane(net: Experts, title: str) -> Figure:
+def plane(net: IndexExperts, title: str) -> Figure:
     """The neurons of one mixture in the plane of local and shared direction; the same axes for every frame."""
     fig, (ax,) = plots.panels(1)
     fig.set_size_inches(4.6, 3.6)

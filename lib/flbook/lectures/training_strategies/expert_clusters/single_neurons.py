@@ -16,7 +16,6 @@ from torch import Tensor
 from flbook import devices, rng
 from flbook.domains import Count, Fraction, Natural, NonNegative, Positive
 from flbook.lectures.training_strategies.expert_clusters.correlations import flow
-from flbook.lectures.training_strategies.expert_clusters.experts import SLOPE
 from flbook.lectures.training_strategies.expert_clusters.index_clusters import (
     CENTRE,
     FIRST,
@@ -25,6 +24,7 @@ from flbook.lectures.training_strategies.expert_clusters.index_clusters import (
     IndexClusters,
     IndexSample,
 )
+from flbook.lectures.training_strategies.expert_clusters.index_experts import SLOPE
 from flbook.runs import Grid, axis, labelled, sweeps
 
 VERSION = 1

@@ -14,9 +14,9 @@ import xarray as xr
 
 from flbook import devices
 from flbook.domains import Count, Natural
-from flbook.lectures.training_strategies.mixture_of_experts.clusters import ExpertClusters
+from flbook.lectures.training_strategies.mixture_of_experts.clustered import ExpertClusters
 from flbook.lectures.training_strategies.mixture_of_experts.experts import DoubleSoftmax, Experts
-from flbook.lectures.training_strategies.mixture_of_experts.recipe import ExpertTraining, Recipe
+from flbook.lectures.training_strategies.mixture_of_experts.recipe import ExpertRecipe, ExpertTraining
 from flbook.lectures.training_strategies.mixture_of_experts.routers import dispatched, entropy, given
 from flbook.models.activations import cube, identity
 from flbook.runs import Grid, axis, cached, labelled, sweeps
@@ -68,9 +68,9 @@ class Setting(Grid):
         """The data model."""
         return ExpertClusters(n=self.n, d=self.d)
 
-    def rule(self, router: str) -> Recipe:
+    def rule(self, router: str) -> ExpertRecipe:
         """The official recipe; with a single softmax, whose loss has no floor, it runs to the end."""
-        return Recipe(stop=0.0, rise=10.0) if router == PLAIN else Recipe()
+        return ExpertRecipe(stop=0.0, rise=10.0) if router == PLAIN else ExpertRecipe()
 
 
 class Cell:

@@ -7,7 +7,7 @@ on :math:`v_k`, :math:`-v_k` and :math:`c_k`. There are 4 K (K-1) patterns of cl
 from itertools import product
 
 from flbook.domains import checked_arguments
-from flbook.lectures.training_strategies.mixture_of_experts.clusters import AtLeastTwo
+from flbook.lectures.training_strategies.mixture_of_experts.clustered import AtLeastTwo
 
 
 def patterns(clusters: int) -> list[tuple[int, int, int, int]]:

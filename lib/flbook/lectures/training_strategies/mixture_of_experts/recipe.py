@@ -67,7 +67,7 @@ class Running(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Recipe(Checked):
+class ExpertRecipe(Checked):
     r"""Every expert takes steps of one length, the router those of gradient descent.
 
     .. math:: W_m \leftarrow W_m - \eta\,\frac{\nabla_{W_m} L}{\|\nabla_{w_m} L\|+\|\nabla_{b_m} L\|}, \qquad

@@ -5,7 +5,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from flbook import rng
-from flbook.lectures.training_strategies.mixture_of_experts.clusters import Clustered
+from flbook.lectures.training_strategies.mixture_of_experts.clustered import Clustered
 
 
 def given(name: str, sample: Clustered, fresh: Clustered, experts: int, seed: tuple[int, ...]) -> tuple[Tensor, Tensor]:

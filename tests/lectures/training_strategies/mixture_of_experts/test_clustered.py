@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from flbook.lectures.training_strategies.mixture_of_experts.clusters import ExpertClusters
+from flbook.lectures.training_strategies.mixture_of_experts.clustered import ExpertClusters
 
 DATA = ExpertClusters(n=20_000, d=10, sigma=0.0, gamma=(2.5, 3.0))
 

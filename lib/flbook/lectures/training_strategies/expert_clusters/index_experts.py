@@ -26,7 +26,7 @@ from flbook.lectures.training_strategies.expert_clusters.index_clusters import C
 SLOPE = hermite.he(3).derivative()
 
 
-class Experts(NamedTuple):
+class IndexExperts(NamedTuple):
     """The parameters."""
 
     w: Float[Tensor, "*E 2 J d"]  # directions
@@ -73,7 +73,7 @@ class Together(Checked):
     lr_router: NonNegative = 0.05
     longest: Positive = 10.0
 
-    def step(self, net: Experts, sample: IndexSample) -> Experts:
+    def step(self, net: IndexExperts, sample: IndexSample) -> IndexExperts:
         """One step on one batch."""
         x, n = sample.x, sample.x.shape[-2]
         (u, out), gate = net.outputs(x), net.routed(x)
@@ -86,12 +86,14 @@ class Together(Checked):
         a = net.a + self.lr_second * (seen * hermite.polynomial(3, u)).mean(-1)
         blame = residual * (out[..., 0, :] - out[..., 1, :]) * gate.prod(-2)
         r = net.r + self.lr_router * (blame[..., None, :] @ x).squeeze(-2) / n
-        return Experts(w / w.norm(dim=-1, keepdim=True), a, r)
+        return IndexExperts(w / w.norm(dim=-1, keepdim=True), a, r)
 
 
-def start(d: Count, neurons: Count, seed: Seeds, router: float = 0.0, device: str | torch.device = "cpu") -> Experts:
+def start(
+    d: Count, neurons: Count, seed: Seeds, router: float = 0.0, device: str | torch.device = "cpu"
+) -> IndexExperts:
     """Random directions, second-layer weights 0.1, and a router of the given length in a random direction."""
     w = rng.normal((2, neurons, d), seed, "directions", device)
     r = rng.normal((d,), seed, "router", device)
     a = torch.full_like(w[..., 0], 0.1)
-    return Experts(w / w.norm(dim=-1, keepdim=True), a, router * r / r.norm(dim=-1, keepdim=True))
+    return IndexExperts(w / w.norm(dim=-1, keepdim=True), a, router * r / r.norm(dim=-1, keepdim=True))

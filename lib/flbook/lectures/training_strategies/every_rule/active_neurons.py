@@ -5,7 +5,7 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from flbook.lectures.training_strategies.every_rule.ground import Drawn, Ground, missed
+from flbook.lectures.training_strategies.every_rule.ground import Ground, GroundSample, missed
 from flbook.shapes import Quantity
 from flbook.training.by_hand import ByHand
 from flbook.training.fit import fit
@@ -57,7 +57,7 @@ def crossing(lr: np.ndarray, error: np.ndarray, level: float) -> float:
 def course(ground: Ground, rule: Rule, steps: int, seed: tuple[int, ...], linear: bool = False) -> xr.Dataset:
     """Active noise neurons, R and test error over training; dimensions (step, seed)."""
     problem = ground.problem(seed, ground.draw(seed), linear)
-    fresh: Drawn = ground.draw_test(seed)
+    fresh: GroundSample = ground.draw_test(seed)
     record = [Quantity("active", lambda p: active(problem, p), (), "share of noise neurons active"),
               Quantity("square", lambda p: squared_gradient(problem, p), (), "squared gradient R of the outputs"),
               Quantity("train_loss", problem.train_loss, (), "training loss", "nats"),
