@@ -50,6 +50,10 @@ from flbook.lectures.in_context_learning.vector_arithmetic.factual_recall import
 from flbook.lectures.in_context_learning.vector_arithmetic.recall import RecallPretraining
 from flbook.lectures.in_context_learning.vector_arithmetic.task_attention import LinearRecall, TaskVectorAttention
 from flbook.lectures.training_strategies import cutmix
+from flbook.lectures.training_strategies.adam_and_gradient_descent.sparse_training import (
+    LazySparseTraining,
+    SparseTraining,
+)
 from flbook.lectures.training_strategies.cutmix.pasting import CutMix
 from flbook.lectures.training_strategies.large_steps.weak_feature import StrongWeakTraining
 from flbook.lectures.training_strategies.mixture_of_experts.experts import Experts
@@ -186,6 +190,8 @@ PROBLEMS = {
     "LazyScaledTraining": lambda: ScaledTraining(cnn(), SAMPLE.x, SAMPLE.observed, losses.squared, 2.0).lazy(),
     "BigramTraining": lambda: BigramTraining.of(Bigrams(words=8, successors=3), (0, 1)),
     "ByHand": lambda: ByHand(cnn(), SAMPLE.x, SAMPLE.observed),
+    "SparseTraining": lambda: SparseTraining(cnn(), SAMPLE.x, SAMPLE.observed),
+    "LazySparseTraining": lambda: LazySparseTraining(cnn(), SAMPLE.x, SAMPLE.observed),
     "StrongWeakTraining": lambda: StrongWeakTraining(StrongWeak(), cnn(), SAMPLE.x, SAMPLE.observed),
     "WeightTraining": lambda: WeightTraining(DATA, SAMPLE, cnn()),
     "LazyWeightTraining": lambda: WeightTraining(DATA, SAMPLE, cnn()).lazy(),
