@@ -84,7 +84,7 @@ def flow_and_rules(excess: xr.DataArray, flow: tuple[np.ndarray, np.ndarray], tu
     for kind, marker in {"no memory": "o", "memory 0.9": "s"}.items():
         right.plot([], [], marker, color=plots.TRAIN, label=kind)
     right.set_yticks(range(len(names)), list(names))
-    right.set(xscale="log", xlabel="excess loss at the best step [nats]", title="Every rule")
+    right.set(xscale="log", xlabel="excess loss [nats]", title="Every rule, best step")
     right.set_ylim(len(names) - 0.5, -0.5)
     plots.look.log_ticks(right)
     fig.legend(loc="outside lower center", ncols=2, fontsize=9)
