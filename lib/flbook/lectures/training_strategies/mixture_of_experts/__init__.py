@@ -138,7 +138,7 @@ def race(setting: Setting, device: str = "cpu") -> xr.Dataset:
             Quantity("skill", cell.skill, ("number", "cluster"), "overlap A with the signal"),
             Quantity("router", lambda params: params["theta"][..., 4:8], ("number", "cluster"), "router's overlap"),
         ]
-        marks = {*range(0, 100, 5), *range(100, setting.steps + 1, 25), setting.steps}
+        marks = {*range(0, 61, 5), 70, 80, 95, *range(125, 201, 25), 250, setting.steps}
         histories.append(fit(cell.problem, cell.rule, setting.steps, quantities, ("seed",), at=sorted(marks)).history)
     joined = xr.concat(histories, "expert").assign_coords(setting.coordinates("expert", "seed"))
     return joined.assign(lead=lead(joined.skill), agreement=agreement(joined.router, joined.skill))
