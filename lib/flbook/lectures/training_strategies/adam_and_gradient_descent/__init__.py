@@ -46,8 +46,8 @@ class Setting(Grid):
     rate: Positive = 1e-3  # step size of Adam and of sign descent
     decay: NonNegative = 1e-5  # of Adam's weights, coupled
     steps: Natural = 300  # of gradient descent
-    adam_steps: Natural = 750  # of Adam and of sign descent
-    points: Count = 500  # fresh samples of a data set
+    adam_steps: Natural = 600  # of Adam and of sign descent
+    points: Count = 400  # fresh samples of a data set
 
     @classmethod
     def tiny(cls) -> "Setting":
@@ -59,7 +59,7 @@ class Setting(Grid):
     def paper(cls) -> "Setting":
         """The rivals, and data without feature noise, at half the step sizes."""
         return cls(model=("network", "linear", "lazy", "frozen"), rule=("gradient descent", "Adam", "sign descent"),
-                   alpha=(0.0, 0.2), lr=0.5, rate=5e-4, steps=600, adam_steps=1500)
+                   alpha=(0.0, 0.2), lr=0.5, rate=5e-4, steps=600, adam_steps=1500, points=500)
 
     def check(self) -> None:
         """Refuse noise that does not fit into a patch."""
