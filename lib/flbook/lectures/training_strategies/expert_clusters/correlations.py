@@ -58,7 +58,7 @@ def purity(rho: Number) -> Number:
 def router_gain(rho: float, local: float, first: np.ndarray, second: np.ndarray) -> float:
     r"""The first step of a router at zero, along v, over its step size.
 
-    .. math:: \frac\rho8\Big[\beta(\Delta_{+1} - \Delta_{-1}) + 2\Delta_g\Big]
+    .. math:: \frac\rho8\Big[\alpha(\Delta_{+1} - \Delta_{-1}) + 2\Delta_g\Big]
 
     Parameters
     ----------

@@ -2,7 +2,7 @@ r"""Two clusters of single-index models: each has a direction of its own, and th
 
 A sample of cluster :math:`s = \pm 1` is :math:`x \sim N(s\rho v, I_d)`, and its label
 
-.. math:: y = \beta\,h_3(\langle w_s, x\rangle) + s\,h_3(\langle w_g, x\rangle) + \varepsilon .
+.. math:: y = \alpha\,h_3(\langle w_s, x\rangle) + s\,h_3(\langle w_g, x\rangle) + \varepsilon .
 
 Kawata et al. (2025) study clusters of this kind, any number of them and any links of one information exponent above 2.
 """
@@ -41,7 +41,7 @@ class IndexClusters(Checked):
     rho
         :math:`\rho`, how far the centres are from the origin.
     local
-        :math:`\beta`, strength of the parts that a cluster has for itself.
+        :math:`\alpha`, strength of the parts that a cluster has for itself.
     noise
         Standard deviation of the label noise.
 
