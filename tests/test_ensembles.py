@@ -19,7 +19,6 @@ from flbook.lectures.benign_overfitting.label_noise_stages.flipped_images import
 from flbook.lectures.benign_overfitting.label_noise_stages.vgg import VGG
 from flbook.lectures.benign_overfitting.leaky_relu.mixture import Mixture
 from flbook.lectures.benign_overfitting.token_selection.token_attention import TokenAttention
-from flbook.lectures.benign_overfitting.vision_transformer.patch_attention import VisionTransformer
 from flbook.lectures.benign_overfitting.vision_transformer.two_signals import TwoSignals
 from flbook.lectures.benign_overfitting.xor.clusters import XorSignalNoise
 from flbook.lectures.in_context_learning.bayes_gap.task_mixture import PlanePrompts, SignPrompts
@@ -34,6 +33,7 @@ from flbook.lectures.in_context_learning.what_is_icl.shifted_prompts import SHIF
 from flbook.lectures.representation.features_in_real_networks.coloured_digits import ColouredDigits
 from flbook.models import TwoLayer
 from flbook.models.mamba import Mamba
+from flbook.models.patch_attention import VisionTransformer
 from flbook.shapes import Context
 
 SEEDS = (3, 1)

@@ -7,6 +7,7 @@ device, raises here, since every operation's arguments are looked at; and all re
 import copy
 import inspect
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 import torch
@@ -16,6 +17,7 @@ from whole_library import classes
 
 from flbook.data import SignalNoise
 from flbook.data.prompts import LinearPrompts
+from flbook.data.strong_weak import StrongWeak
 from flbook.data.tokens import TokenSelection
 from flbook.dynamics import Gram, GramTraining
 from flbook.dynamics.moments import MomentTraining
@@ -31,7 +33,6 @@ from flbook.lectures.benign_overfitting.label_noise_stages.vgg import VGG
 from flbook.lectures.benign_overfitting.leaky_relu.mixture import Mixture
 from flbook.lectures.benign_overfitting.leaky_relu.single_patch import SinglePatchTraining
 from flbook.lectures.benign_overfitting.token_selection.token_attention import TokenAttention
-from flbook.lectures.benign_overfitting.vision_transformer.patch_attention import VisionTransformer
 from flbook.lectures.benign_overfitting.vision_transformer.token_span import SpanTraining
 from flbook.lectures.benign_overfitting.vision_transformer.two_signals import TwoSignals
 from flbook.lectures.benign_overfitting.xor.clusters import XorSignalNoise
@@ -48,11 +49,21 @@ from flbook.lectures.in_context_learning.nonparametric_rates.learned_basis impor
 from flbook.lectures.in_context_learning.vector_arithmetic.factual_recall import FactualRecall
 from flbook.lectures.in_context_learning.vector_arithmetic.recall import RecallPretraining
 from flbook.lectures.in_context_learning.vector_arithmetic.task_attention import LinearRecall, TaskVectorAttention
+from flbook.lectures.training_strategies import cutmix
+from flbook.lectures.training_strategies.cutmix.pasting import CutMix
+from flbook.lectures.training_strategies.large_steps.weak_feature import StrongWeakTraining
+from flbook.lectures.training_strategies.mixture_of_experts.experts import Experts
+from flbook.lectures.training_strategies.mixture_of_experts.recipe import ExpertTraining
+from flbook.lectures.training_strategies.mixup.mixed_pairs import MixedPairs, StoppedEarly
+from flbook.lectures.training_strategies.sign_descent.bigrams import Bigrams, BigramTraining
+from flbook.lectures.training_strategies.sign_descent.two_tokens import TwoTokenTransformer
 from flbook.models import TwoLayerCNN
+from flbook.models.activations import Power
 from flbook.models.attention import LinearAttention, LinearTransformer
 from flbook.models.convnet import ConvNet
 from flbook.models.layers import MLP, Linear
 from flbook.models.mamba import Mamba, SelectiveLayer
+from flbook.models.patch_attention import VisionTransformer
 from flbook.models.transformer import GPT, Block, Norm, PromptTransformer
 from flbook.models.two_layer import TwoLayer
 from flbook.rivals import FrozenCNN
@@ -83,6 +94,12 @@ def gram(**options) -> GramTraining:
 def patches() -> PatchTraining:
     vectors, mix = torch.eye(D)[: N + 1], torch.randn(N, 2, N + 1)
     return PatchTraining.of(vectors, mix, SAMPLE.observed[0], cnn())
+
+
+def mixed() -> MixedPairs:
+    return MixedPairs.of_samples(replace(patches(), activation=Power(2)), 0.6)
+def pasted() -> cutmix.PastedTraining:
+    return cutmix.problem(cutmix.Setting(seed=(0, 1), n=40, d=D, m=M), CutMix())
 
 
 def graph() -> graph_training.GraphTraining:
@@ -139,6 +156,7 @@ NETWORKS = {  # a network and what it is asked
     LinearAttention: lambda: (LinearAttention(torch.randn(D, D)), *CONTEXT),
     LinearTransformer: lambda: (LinearTransformer(D, 2), *CONTEXT),
     TokenAttention: lambda: (TokenAttention(torch.ones(D), True), torch.randn(3, L, D)),
+    TwoTokenTransformer: lambda: (TwoTokenTransformer(D, M), torch.randn(3, 2, D)),
     VisionTransformer: lambda: (VisionTransformer(D, M), torch.randn(3, L, D)),
     UniformAttention: lambda: (UniformAttention(D), *CONTEXT),
     ConceptAttention: lambda: (ConceptAttention(D, 4), Context(torch.randn(4, N, D), torch.randn(4, N, D)),
@@ -159,13 +177,16 @@ NETWORKS = {  # a network and what it is asked
     PromptTransformer: lambda: (PromptTransformer(D, N, 8, 1), *CONTEXT),
     TaskVectorAttention: lambda: (TaskVectorAttention(D), *PAIRS),
     LinearRecall: lambda: (LinearRecall(D, 4), *PAIRS),
+    Experts: lambda: (Experts(D, 3, M), SAMPLE.x.float()),
 }
 PROBLEMS = {
     "Training": lambda: Training(cnn(), SAMPLE.x, SAMPLE.observed),
     "LazyTraining": lambda: Training(cnn(), SAMPLE.x, SAMPLE.observed).lazy(),
     "ScaledTraining": lambda: ScaledTraining(cnn(), SAMPLE.x, SAMPLE.observed, losses.squared, torch.ones(2)),
     "LazyScaledTraining": lambda: ScaledTraining(cnn(), SAMPLE.x, SAMPLE.observed, losses.squared, 2.0).lazy(),
+    "BigramTraining": lambda: BigramTraining.of(Bigrams(words=8, successors=3), (0, 1)),
     "ByHand": lambda: ByHand(cnn(), SAMPLE.x, SAMPLE.observed),
+    "StrongWeakTraining": lambda: StrongWeakTraining(StrongWeak(), cnn(), SAMPLE.x, SAMPLE.observed),
     "WeightTraining": lambda: WeightTraining(DATA, SAMPLE, cnn()),
     "LazyWeightTraining": lambda: WeightTraining(DATA, SAMPLE, cnn()).lazy(),
     "GramTraining": lambda: gram(bias=True),
@@ -175,6 +196,9 @@ PROBLEMS = {
     "LazyGraphTraining": lambda: graph().lazy(),
     "PatchTraining": patches,
     "LazyPatchTraining": lambda: patches().lazy(),
+    "MixedPairs": mixed,
+    "PastedTraining": pasted,
+    "LazyPastedTraining": lambda: pasted().lazy(),
     "TwoLayerTraining": lambda: TwoLayerTraining.of(DATA, SAMPLE, TrainableCNN(D, M, 0.1, 0.5, seed=(0, 1))),
     "SinglePatchTraining": single_patch,
     "LazySinglePatchTraining": lambda: single_patch().lazy(),
@@ -190,6 +214,7 @@ PROBLEMS = {
     "EveryPrompt": lambda: concept(concepts.EveryPrompt),
     "ReducedConcepts": lambda: concept(concepts.ReducedConcepts),
     "MambaTraining": mamba,
+    "ExpertTraining": lambda: ExpertTraining(Experts(D, 3, M, seed=(0, 1)), SAMPLE.x, SAMPLE.observed, seed=(0, 1)),
     "RecallPretraining": lambda: RecallPretraining(TaskVectorAttention(9), FactualRecall(3, 3, 9), batch=4, examples=2),
 }
 RULES = {
@@ -208,7 +233,7 @@ RULES = {
     "WeightDecay": optimizers.WeightDecay(optimizers.GradientDescent(0.1), torch.tensor([0.1, 0.2])),
 }
 LOSSES = {name: loss for name, loss in vars(losses).items() if hasattr(loss, "slope") and not isinstance(loss, type)}
-PARTS = (OwnSamples, OwnLaw, Around, optimizers._Penalised, Batches)  # no problem of their own
+PARTS = (OwnSamples, OwnLaw, Around, optimizers._Penalised, Batches, StoppedEarly)  # no problem of their own
 
 
 def moved(thing):

@@ -33,7 +33,10 @@ LOOSE = {
     "benign_overfitting/xor_one_patch": (2e-3, 0.01),
     "benign_overfitting/xor_crossover": (2e-3, 0.01),
     "signal_noise/signal_noise_model": (2e-3, 5e-3),
+    "training_strategies/cutmix": (1e-3, 0.008),
+    "training_strategies/cut_sizes": (1e-4, 1e-5),
     "training_strategies/label_noise_gd": (2e-3, 0.005),
+    "training_strategies/mixture_of_experts": (0.05, 0.02),  # a sample that goes to another expert at one step
     "in_context_learning/attention_landscape": (2e-3, 1e-6),
     "in_context_learning/bayes_gap": (1e-4, 1e-6),
     "in_context_learning/concept_prompts": (1e-4, 1e-6),

@@ -110,9 +110,10 @@ class CommonAndRare(Checked):
     def draw(self, seed: Seeds = 0) -> CommonAndRareSample:
         """Training data in float64; a tuple of seeds gives one leading axis."""
         xi = self.noise(seed)
-        x = torch.einsum("...nps,...sd->...npd", self.mix(seed), self._vectors(xi))
+        x = torch.einsum("...nps,...sd->...npd", self.mix(seed), self.vectors(xi))
         return CommonAndRareSample(x, self.labels(), self.rare(), xi)
 
-    def _vectors(self, xi: Tensor) -> Float[Tensor, "*E N d"]:
+    def vectors(self, xi: Tensor) -> Float[Tensor, "*E N d"]:
+        """The basis of all patches: the features, then the noise patches."""
         features = torch.eye(FEATURES, self.d, dtype=xi.dtype).expand(*xi.shape[:-2], FEATURES, self.d)
         return torch.cat([features, xi], -2)

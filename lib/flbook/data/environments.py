@@ -57,14 +57,14 @@ class Environments(Checked):
     >>> data = Environments(d=10)
     >>> sample = data.draw(seed=(0, 1))
     >>> sample.x.shape, round((sample.y * sample.x[..., 0, 1]).mean().item(), 3)
-    (torch.Size([2, 800, 2, 10]), 0.7)
+    (torch.Size([2, 320, 2, 10]), 0.7)
     """
 
-    n: Count = 400
+    n: Count = 160
     d: Annotated[int, Range(2)] = 20
     alpha: Probability = 0.25
     betas: tuple[Probability, ...] = (0.1, 0.2)
-    sigma_xi: NonNegative = 0.1
+    sigma_xi: NonNegative = 0.03
     counted: bool = True
 
     def __post_init__(self):

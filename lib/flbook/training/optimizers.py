@@ -22,6 +22,7 @@ from flbook.shapes import per_member
 from flbook.training.problem import Around, Params, Problem, Rule
 
 Scalar = float | Tensor
+AHEAD = 16  # steps for which label noise is drawn at once
 
 
 def _zeros(params: Params) -> Params:
@@ -240,16 +241,20 @@ class LabelNoise(_Plain):
     seed: Natural | tuple[Natural, ...] = 0
     axis: Natural = 0
 
-    def start(self, params: Params) -> int:
-        """The number of the next step, of which the flips are a function."""
-        return 0
+    def start(self, params: Params) -> tuple[int, None]:
+        """The number of the next step, of which the flips are a function; none drawn yet."""
+        return 0, None
 
-    def step(self, problem: Problem, params: Params, state: int) -> tuple[Params, int]:
-        """One step."""
+    def step(self, problem: Problem, params: Params, state: tuple) -> tuple[Params, tuple]:
+        """One step; what decides on flips is drawn, and brought to the device, for AHEAD steps at once."""
+        taken, ahead = state
         n, places = problem.numbering()
-        unit = self._unit(problem.ensemble, n, state).to(problem.observed)[..., places]
+        if ahead is None or not len(ahead):
+            ahead = torch.stack([self._unit(problem.ensemble, n, taken + k) for k in range(AHEAD)]).to(problem.observed)
+        unit = ahead[0][..., places]
         sign = 1 - 2 * (unit < per_member(self.flip_prob, unit)).to(unit)
-        return _moved(params, self.lr, problem.gradient(params, observed=sign * problem.observed)), state + 1
+        grad = problem.gradient(params, observed=sign * problem.observed)
+        return _moved(params, self.lr, grad), (taken + 1, ahead[1:])
 
     def _unit(self, members: torch.Size, n: int, step: int) -> Tensor:
         """Uniform numbers, shape ``(*E, n)``: a label is flipped where one is below p."""

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from flbook import rng
-from flbook.lectures.benign_overfitting.vision_transformer.patch_attention import VisionTransformer
 from flbook.lectures.benign_overfitting.vision_transformer.token_span import SpanTraining, atoms_of, draw_atoms
 from flbook.lectures.benign_overfitting.vision_transformer.two_signals import TwoSignals
+from flbook.models.patch_attention import VisionTransformer
 from flbook.training.fit import fit
 from flbook.training.network import Training
 from flbook.training.optimizers import GradientDescent, Momentum

@@ -37,7 +37,7 @@ def test_a_step_multiplies_every_response_by_what_the_proof_says(name):
         n, _ = problem.numbering()
         flips = 1 - 2 * (rule._unit(problem.ensemble, n, 20) < p).double()
     x = forces(problem, params, name, p, flips)
-    after, _ = rule.step(problem, params, 20)
+    after, _ = rule.step(problem, params, (20, None))
     followed, c = Followed.of(problem), TINY.kick(lr)
     (a, u), (a_1, u_1) = followed.logs(params), followed.logs(after)
     torch.testing.assert_close(u_1 - u, torch.log1p(c * x), rtol=1e-9, atol=1e-12)
@@ -58,7 +58,7 @@ def test_at_rest_label_noise_adds_the_drift_on_average_and_smoothing_nothing():
     still, _ = LabelSmoothing(lr, p).step(problem, rest, None)
     assert (followed.lead(still) - before).abs().max() < 1e-12
     noise = LabelNoise(lr, p, seed=setting.seed)
-    gains = torch.stack([followed.lead(noise.step(problem, rest, t)[0]) - before for t in range(1000)])
+    gains = torch.stack([followed.lead(noise.step(problem, rest, (t, None))[0]) - before for t in range(1000)])
     assert gains.mean().item() == pytest.approx(setting.drift(lr), rel=0.05)
     c, snr2, n = setting.kick(lr), setting.snr**2, setting.n
     assert gains.max() <= c**2 * snr2 * n / 4 + n * snr2 * c**3
@@ -95,9 +95,10 @@ def test_the_chain_has_the_mean_force_of_a_network_that_has_only_noise():
     lr = 0.6 / setting.kick(1.0)
     rule = LabelNoise(lr, p, seed=setting.seed)
     params, total, steps = fit(problem, rule, 150).params, 0.0, 1000
-    for step in range(150, 150 + steps):
+    state = (150, None)
+    for _ in range(steps):
         total += (1 - p - torch.sigmoid(problem.predict(params) * problem.y)).mean().item()
-        params, _ = rule.step(problem, params, step)
+        params, state = rule.step(problem, params, state)
     chain = mean_force(0.6, p)
     assert total / steps == pytest.approx(chain, rel=0.035)
     assert chain > 1.25 * 0.6 * p * (1 - p) / 2  # second order alone does not pass

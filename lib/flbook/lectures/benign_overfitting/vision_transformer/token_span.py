@@ -26,8 +26,8 @@ from torch import Tensor
 from flbook import rng
 from flbook.data.signal_noise import covariance_factor
 from flbook.dynamics.wishart import bartlett
-from flbook.lectures.benign_overfitting.vision_transformer.patch_attention import VisionTransformer
 from flbook.lectures.benign_overfitting.vision_transformer.two_signals import TwoSignalSample
+from flbook.models.patch_attention import VisionTransformer
 from flbook.training.losses import check_labels, logistic
 from flbook.training.problem import OwnSamples, Params
 

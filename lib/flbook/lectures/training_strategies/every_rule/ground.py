@@ -108,7 +108,7 @@ _WEAK = StrongWeak(n=32, d=64, weak_only=8, noise=0.2)
 _SPARSE = SparseNoise(n=80, d=400, s=40, sigma_xi=40**-0.5)
 _RARE = RareFeatures(n=120, d=400, sigma_d=0.56, sigma_b=0.34)
 _MIXED = CommonAndRare(n=100, d=400, share=0.1, noise_square=20.0)
-_ENVIRONMENTS = Environments(n=160, d=20)
+_ENVIRONMENTS = Environments(n=160, d=20, sigma_xi=0.1)
 
 GROUNDS = {
     "signal-noise, ReLU": Ground(SIGNAL, replace(SIGNAL, n=POINTS), 10, 1e-3, relu),

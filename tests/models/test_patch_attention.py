@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from flbook.lectures.benign_overfitting.vision_transformer.patch_attention import VisionTransformer
 from flbook.lectures.benign_overfitting.vision_transformer.two_signals import TwoSignals
+from flbook.models.patch_attention import VisionTransformer
 
 DATA = TwoSignals(n=4, d=20, snr=2.0, tokens=3)
 

@@ -1,0 +1,133 @@
+r"""How much feature noise it takes until sign descent fits the feature with the wrong sign.
+
+Claim (derived on the lecture's page, for noise patches without a common coordinate): as long as all samples pull alike,
+the feature turns where :math:`\alpha > \pi/(s\sigma_\xi)^2`.
+"""
+
+import math
+from dataclasses import dataclass
+from itertools import product
+from typing import Literal
+
+import numpy as np
+import torch
+import xarray as xr
+
+from flbook import devices
+from flbook.data.sparse_noise import SparseNoise
+from flbook.domains import Count, Natural, Positive
+from flbook.lectures.training_strategies.adam_and_gradient_descent import Fresh
+from flbook.lectures.training_strategies.adam_and_gradient_descent.sparse_training import SparseTraining, network
+from flbook.runs import Grid, axis, labelled, lattice, sweeps
+from flbook.shapes import signs
+from flbook.training.fit import fit
+from flbook.training.optimizers import Adam, GradientDescent, SignDescent
+from flbook.training.problem import Rule
+
+VERSION = 1
+
+
+def border(s: Count, sigma_xi: Positive) -> float:
+    r""":math:`\pi/(s\sigma_\xi)^2`: half of a filter's own samples excite it, and :math:`E\|\xi\|_1 = g`.
+
+    Then :math:`\alpha g^2 / 2 = 1` with :math:`g = s\sigma_\xi\sqrt{2/\pi}`.
+    """
+    return math.pi / (s * sigma_xi) ** 2
+
+
+@dataclass(frozen=True)
+class Setting(Grid):
+    """Everything the experiment depends on; tuples are the axes of the sweep."""
+
+    rule: tuple[Literal["gradient descent", "Adam", "sign descent"], ...] = axis(["sign descent", "Adam"], "rule")
+    sigma_xi: tuple[Positive, ...] = axis([0.2, 0.4, 0.8], "noise σ_ξ")
+    ratio: tuple[Positive, ...] = axis([0.5, 0.8, 1.2, 2.0], "α in units of π/(sσ_ξ)²")
+    seed: tuple[Natural, ...] = axis(range(16), "seed")
+    n: Count = 40
+    s: Count = 50
+    m: Count = 8
+    sigma_0: Positive = 1e-5
+    lr: Positive = 5.0  # of gradient descent
+    rate: Positive = 2e-4  # of the others
+    steps: Natural = 25
+    points: Natural = 0  # fresh samples, if the test error is asked for
+
+    @classmethod
+    def tiny(cls) -> "Setting":
+        """A blink."""
+        return cls(rule=("gradient descent", "Adam", "sign descent"), sigma_xi=(0.4, 0.8), ratio=(0.2, 3.0),
+                   seed=(0, 1), n=8, s=20, m=4, points=16)
+
+    @classmethod
+    def paper(cls) -> "Setting":
+        """Trained to the end, for the test error."""
+        return cls(rule=("gradient descent", "Adam", "sign descent"), sigma_xi=(0.2,), ratio=lattice(0.125, 16.0, 8),
+                   seed=tuple(range(10)), m=20, sigma_0=1e-3, rate=5e-4, steps=600, points=500)
+
+    def check(self) -> None:
+        """Refuse feature noise that no patch holds."""
+        largest = max(self.ratio) * border(self.s, min(self.sigma_xi))
+        if largest >= 1:
+            raise ValueError(f"ratio must keep α below 1; {max(self.ratio):g} makes it {largest:.3g}")
+
+    def data(self, sigma_xi: float, ratio: float) -> SparseNoise:
+        """The data model: noise patches that share no coordinate."""
+        alpha = ratio * border(self.s, sigma_xi)
+        return SparseNoise(self.n, self.n * self.s + 1, self.s, sigma_xi, alpha, disjoint=True)
+
+
+def rule(setting: Setting, name: str) -> Rule:
+    """A rule by its name; Adam's epsilon is far below the gradients of so small a start."""
+    if name == "gradient descent":
+        return GradientDescent(setting.lr)
+    return SignDescent(setting.rate) if name == "sign descent" else Adam(setting.rate, epsilon=1e-30)
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Mean response to the feature of filters that had it right at the start; dimensions (rule, sigma_xi, ratio, seed).
+
+    In units of the step size times the steps. And the test error, NaN where `points` is 0.
+    """
+    where = devices.device(device)
+    cells = product(setting.rule, setting.sigma_xi, setting.ratio)
+    found = [_trained(setting, *cell, where) for cell in cells]
+    feature, error = (torch.stack(column).unflatten(0, setting.shape[:3]) for column in zip(*found, strict=True))
+    dims = ("rule", "sigma_xi", "ratio", "seed")
+    return labelled({"feature": (dims, feature, "response to the feature", "η times steps"),
+                     "test_error": (dims, error, "test error", "fraction")}, setting.coordinates())
+
+
+def _trained(setting: Setting, name: str, sigma_xi: float, ratio: float, where) -> tuple[torch.Tensor, torch.Tensor]:
+    data = setting.data(sigma_xi, ratio)
+    sample, cnn = data.draw(setting.seed), network(data, setting.m, setting.sigma_0, setting.seed)
+    trained = SparseTraining(cnn, sample.x, sample.y).to(where)
+    params = fit(trained, rule(setting, name), setting.steps).params
+    own = signs(2, trained.x)[:, None]
+    right = trained.start()["w"][..., 0] * own > 0
+    mean = (params["w"][..., 0] * own * right).sum((-2, -1)) / right.sum((-2, -1)).clamp(min=1)
+    if not setting.points:
+        return mean / (setting.rate * setting.steps), torch.full_like(mean, torch.nan)
+    fresh = Fresh(data, setting.points, setting.seed, str(where))
+    return mean / (setting.rate * setting.steps), fresh.error(trained, params)
+
+
+def turns(mean: np.ndarray, ratio: tuple[float, ...]) -> np.ndarray:
+    """Where mean responses to the feature change their sign, on straight lines in log ratio: first axes of `mean`.
+
+    mean: shape ``(..., ratio)``, falling from above zero to below.
+
+    Examples
+    --------
+    >>> turns(np.array([[1.0, -1.0, -1.0]]), (0.5, 2.0, 4.0)).tolist()
+    [1.0]
+    """
+    steps = np.log(ratio)
+    last = (mean > 0).cumprod(-1).sum(-1, keepdims=True) - 1
+    if (last < 0).any() or (last == len(ratio) - 1).any():
+        raise ValueError("mean must fall from above zero to below it as the ratio grows")
+    before, after = (np.take_along_axis(mean, last + k, -1)[..., 0] for k in (0, 1))
+    low, high = (steps[last[..., 0] + k] for k in (0, 1))
+    return np.exp(low + (high - low) * before / (before - after))
+
+
+run = sweeps(measure, chunk={"sigma_xi": 1})

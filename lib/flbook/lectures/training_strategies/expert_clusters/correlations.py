@@ -1,0 +1,112 @@
+r"""What a neuron is pulled by, in closed form, through Hermite coefficients of its activation at the clusters' shifts.
+
+In the cluster s the input of a neuron of length one is a standard normal number plus :math:`s\rho a`, with
+:math:`a = \langle w, v\rangle`. So all that the cluster changes is the coefficient
+:math:`b_k(t) = E\,h_k(z)\,\sigma(z + t)`. Derived on this lecture's page.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from scipy.special import erf
+
+from flbook import hermite
+from flbook.dynamics.equations import Number, integrate
+
+
+def shifted(activation: Callable, k: int, shift: float) -> float:
+    r"""The coefficient :math:`b_k(t) = E\,h_k(z)\,\sigma(z + t)`.
+
+    Examples
+    --------
+    >>> round(shifted(hermite.he(4), 3, 0.5), 9)  # 2 t: the quartic part tells the clusters apart
+    1.0
+    >>> round(shifted(hermite.he(3), 3, 0.5), 9)  # the cubic one does not
+    1.0
+    """
+    return float(hermite.coefficients(lambda z: activation(z + shift), k)[k])
+
+
+def shared_correlation(activation: Callable, rho: float, a: float, m: float) -> float:
+    r"""Correlation of a neuron with the shared part, :math:`\frac{m^3}2[b_3(\rho a) - b_3(-\rho a)]`.
+
+    Examples
+    --------
+    >>> shared_correlation(hermite.he(3), rho=2.0, a=0.3, m=0.5)
+    0.0
+    """
+    return m**3 * (shifted(activation, 3, rho * a) - shifted(activation, 3, -rho * a)) / 2
+
+
+def quartic_leak(rho: float, a: Number, m: float) -> Number:
+    r"""The velocity of m of a neuron :math:`h_3 + h_4` that sees both clusters, :math:`\rho a\,m^2(6 - 8m^2)`.
+
+    The correlation is :math:`2\rho a m^3`; this is its gradient on the sphere, along :math:`w_g`.
+    """
+    return rho * a * m**2 * (6 - 8 * m**2)
+
+
+def purity(rho: Number) -> Number:
+    r"""The pull on a neuron that sees one side of :math:`\langle v, x\rangle = 0`, over that of one cluster.
+
+    The share :math:`\Phi(\rho)` of its samples pulls forward, the share :math:`\Phi(-\rho)` back:
+    :math:`\Phi(\rho) - \Phi(-\rho) = \mathrm{erf}(\rho/\sqrt2)`.
+    """
+    return erf(np.asarray(rho) / 2**0.5)
+
+
+def router_gain(rho: float, local: float, first: np.ndarray, second: np.ndarray) -> float:
+    r"""The first step of a router at zero, along v, over its step size.
+
+    .. math:: \frac\rho8\Big[\beta(\Delta_{+1} - \Delta_{-1}) + 2\Delta_g\Big]
+
+    Parameters
+    ----------
+    rho, local
+        Of the data.
+    first, second
+        Of either expert :math:`\sum_j a_j m_j^3`, for :math:`w_{+1}`, :math:`w_{-1}` and :math:`w_g`;
+        :math:`\Delta` is their difference.
+    """
+    own, other, shared = np.asarray(first) - np.asarray(second)
+    return float(rho / 8 * (local * (own - other) + 2 * shared))
+
+
+def posterior_share(rho: float) -> float:
+    r"""The share of the shared part that the least mean squared error leaves, :math:`E\tanh(\rho^2 + \rho z)`.
+
+    It is :math:`E\,E[s \mid x]^2`, and the cluster's posterior mean is :math:`\tanh(\rho\langle v, x\rangle)`.
+
+    Examples
+    --------
+    >>> round(posterior_share(2.0), 3)
+    0.931
+    """
+    return hermite.mean(lambda z: np.tanh(rho**2 + rho * z))
+
+
+def flow(pulls: tuple[float, float, float], start: tuple[float, float, float], times: np.ndarray) -> np.ndarray:
+    r"""Overlaps of a cubic neuron under the equation :math:`m_i' = 3c_im_i^2 - m_i\sum_j 3c_jm_j^3`.
+
+    Parameters
+    ----------
+    pulls
+        The :math:`c_i`: what share of the samples shows it the directions :math:`w_{+1}`, :math:`w_{-1}` and
+        :math:`w_g`.
+    start
+        Overlaps with them at the start.
+    times
+        Step size times steps, the first is 0.
+
+    Returns
+    -------
+    ndarray
+        Shape (3, times).
+    """
+    c = np.asarray(pulls)[:, None]
+
+    def rate(state):
+        m = state["m"]
+        return {"m": 3 * c * m**2 - m * (3 * c * m**3).sum(0)}
+
+    return integrate(rate, {"m": np.asarray(start, float)[:, None]}, times, dt=0.05)["m"][:, 0]
