@@ -58,6 +58,8 @@ TOO_LONG = {
     "in_context_learning/concept_prompts": "float32's rounding steers training at the largest noise; the lecture's "
                                            "test compares cells at less",
     "in_context_learning/what_is_icl": "one network is trained for twelve minutes; its test recomputes errors from it",
+    "training_strategies/every_rule": "at the largest steps float32's rounding decides; the lecture's test compares "
+                                      "cells at others",
 }
 # Which cells of a stored result are computed again: the first, the middle and the last value of every axis.
 PLACES = (0.0, 0.5, 1.0)

@@ -6,7 +6,7 @@ import torch
 import xarray as xr
 from scipy.special import expit
 
-from flbook import Training, TwoLayerCNN, fit, gradient_descent
+from flbook import Training, TwoLayerCNN, fit, gradient_descent, results
 from flbook.lectures.training_strategies import every_rule
 from flbook.lectures.training_strategies.every_rule import RULES, Setting, cell, chosen, until
 from flbook.lectures.training_strategies.every_rule.active_neurons import active, squared_gradient
@@ -137,3 +137,17 @@ def test_all_rules_have_a_name_that_the_setting_takes():
                      "SignDescent", "Adam"}
     aware = every_rule.rule(setting, "SAM, then GD", ground, 60, torch.ones(2, 2))
     assert aware.first.radius == pytest.approx(3 * 0.02 * 300**0.5) and aware.steps == 6
+
+
+@pytest.mark.parametrize(("ground", "rule", "lr", "seed"), [
+    ("signal-noise, ReLU", "label noise", 1.0, 3), ("signal-noise, squared ReLU", "gradient descent", 0.0316228, 5),
+    ("strong and weak", "normalised GD", 0.01, 9), ("environments", "linear, GD", 0.1, 0)])  # fmt: skip
+def test_cells_of_the_stored_table_again(ground, rule, lr, seed):
+    table = results.open("every_rule").sel(ground=ground, rule=rule, seed=seed).sel(lr=lr, method="nearest")
+    setting = Setting.paper().thinned(ground=(ground,), rule=(rule,), lr=(float(table.lr),), seed=(seed,))
+    again = every_rule.measure(setting).squeeze()
+    assert abs(float(again.test_error - table.test_error)) < 0.01
+    assert abs(float(again.held_error - table.held_error)) < 0.06, "one sample of twenty may fall"
+    assert float(again.train_loss) == pytest.approx(float(table.train_loss), rel=0.02)
+    assert float(again["share"]) == pytest.approx(float(table["share"]), abs=0.02)
+    assert int(again.stop) == pytest.approx(int(table.stop), abs=every_rule.EVERY)
