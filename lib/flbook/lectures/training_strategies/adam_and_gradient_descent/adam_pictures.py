@@ -77,6 +77,7 @@ def batches(error: xr.DataArray, at: float) -> Figure:
     paint = {SHORT[name]: colour for name, colour in PAINT.items()}
     line = {"estimate for sign descent": (np.array([at, at]), np.array([0.0, 0.95]))}
     fig, (ax,) = plots.panels(1)
+    fig.set_size_inches(5.2, 2.6)
     plots.series(curves, "batch", paint=paint, joined=True, log="x", lines=line, levels={"chance": 0.5},
                  ylim=(-0.03, 1), title="Small batches learn the feature", ax=ax)
     _marked(ax)
