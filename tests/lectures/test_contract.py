@@ -34,6 +34,7 @@ LOOSE = {
     "benign_overfitting/xor_crossover": (2e-3, 0.01),
     "signal_noise/signal_noise_model": (2e-3, 5e-3),
     "training_strategies/label_noise_gd": (2e-3, 0.005),
+    "training_strategies/relu_rival": (0.1, 0.02),  # three thousand steps of Adam in float32 on fresh batches
     "in_context_learning/attention_landscape": (2e-3, 1e-6),
     "in_context_learning/bayes_gap": (1e-4, 1e-6),
     "in_context_learning/concept_prompts": (1e-4, 1e-6),
