@@ -38,8 +38,8 @@ class Measures:
     edge: int = 14  # left free on both sides
 
 
-WIDE = Measures(width=760, box=126, most=5, letters=16, font=13, lane=10, gap=9)
-NARROW = Measures(width=352, box=132, most=2, letters=16, font=13.5, lane=5, gap=5, below=32, edge=8)
+WIDE = Measures(width=760, box=126, most=4, letters=16, font=13, lane=8, gap=7)
+NARROW = Measures(width=352, box=124, most=2, letters=16, font=13, lane=4, gap=4, below=32, edge=8)
 
 
 @dataclass(eq=False)

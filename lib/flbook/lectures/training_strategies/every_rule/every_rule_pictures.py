@@ -26,6 +26,14 @@ def tables(
     return fig
 
 
+def table(values: xr.DataArray, title: str, best: float = 0.0, worst: float = 0.5) -> Figure:
+    """One of `tables`."""
+    fig, (ax,) = plots.panels(1)
+    fig.set_size_inches(5.6, 4.2)
+    _table(ax, values.mean("seed").transpose("rule", "ground"), title, best, worst)
+    return fig
+
+
 def _table(ax: plt.Axes, mean: xr.DataArray, title: str, best: float, worst: float) -> None:
     values = mean.to_numpy()
     badness = np.clip((values - best) / (worst - best), 0, 1)

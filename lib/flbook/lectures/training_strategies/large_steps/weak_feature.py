@@ -11,6 +11,7 @@ from flbook.models.activations import relu_power
 from flbook.models.cnn import TwoLayerCNN
 from flbook.training.by_hand import ByHand
 from flbook.training.losses import squared
+from flbook.training.network import Training
 from flbook.training.problem import Params
 
 SQUARE = relu_power(2)
@@ -36,9 +37,8 @@ class StrongWeakTraining(ByHand):
         return cls(data, cnn, sample.x[..., :used], sample.y)
 
     def alone(self, params: Params, which: str) -> Float[Tensor, "*E"]:
-        """Margin y f on samples with one feature alone, "strong" or "weak", the mean over the two labels."""
-        f = self.predict(params, self.data.feature(which)[..., : self.x.shape[-1]])
-        return (f[..., 0] - f[..., 1]) / 2
+        """`alone` of this problem."""
+        return alone(self.data, self, params, which)
 
     def log_right(self, params: Params, which: str) -> Float[Tensor, "*E"]:
         """Log of what the filters of a label's own sign put out on a feature alone, the mean over the two labels."""
@@ -54,3 +54,9 @@ class StrongWeakTraining(ByHand):
             f = self.predict(params, torch.stack([x.expand_as(xi), xi], -2))
             wrong.append(1 - (y * f > 0).double().mean(-1))
         return sum(wrong) / 2
+
+
+def alone(data: StrongWeak, problem: Training, params: Params, which: str) -> Float[Tensor, "*E"]:
+    """Margin y f on samples with one feature alone, "strong" or "weak", the mean over the two labels."""
+    f = problem.predict(params, data.feature(which)[..., : problem.x.shape[-1]])
+    return (f[..., 0] - f[..., 1]) / 2

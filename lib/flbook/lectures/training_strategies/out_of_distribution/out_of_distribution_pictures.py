@@ -1,5 +1,6 @@
 """Pictures of this lecture: what a page should not have to spell out."""
 
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -87,4 +88,29 @@ def against_time(routes: xr.Dataset, setting: Setting) -> Figure:
                               ylabel="feature", ax=ax)
         for k in range(2):
             ax.plot(one.time, path[:, k], color=plots.THEORY, linestyle="--", linewidth=1.6, zorder=3)
+    return fig
+
+
+@cache
+def _edges(setting: Setting) -> list[np.ndarray]:
+    return border(setting.plane(setting.weight[0]))
+
+
+def head_starts(measured: xr.DataArray, line: tuple, setting: Setting, start: float) -> Figure:
+    """The invariant feature in the end over the head start, and the way to it in the plane for one head start."""
+    fig, (left, right) = plots.panels(2)
+    plots.series({"ReLU network": measured}, "head_start", lines={"the plane": line}, log="", title="In the end",
+                 ax=left)
+    for legend in list(fig.legends):
+        legend.remove()
+    left.axvline(start, color=plots.CHANCE, linestyle=":", linewidth=1.3)
+    for edge in _edges(setting):
+        right.plot(*edge.T, color=plots.THEORY, linestyle="--", linewidth=1.5)
+    before = setting.plane().flow(np.zeros(2), np.linspace(0, start, 40))
+    after = setting.plane(setting.weight[0]).flow(before[-1], np.linspace(0, setting.time, 200))
+    right.plot(*before.T, color=plots.TRAIN, linewidth=2)
+    right.plot(*after.T, color=COLOURS["IRMv1 after risk"], linewidth=2)
+    right.plot(*after[-1], MARKERS["IRMv1 after risk"], color=COLOURS["IRMv1 after risk"], markersize=7)
+    right.set(xlim=(-0.3, 1.6), ylim=(-0.4, 2.0), xlabel="invariant feature a", ylabel="spurious feature b",
+              title=f"Switched at time {start:g}")  # fmt: skip
     return fig

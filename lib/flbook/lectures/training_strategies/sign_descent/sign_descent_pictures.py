@@ -50,6 +50,20 @@ def grouped(excess: xr.DataArray, clock: np.ndarray | None = None) -> xr.Dataset
     return xr.Dataset(found, axis | {"seed": excess.seed})
 
 
+def rows_at(runs: Mapping[str, xr.DataArray], step: int) -> Figure:
+    """Excess of every row at one step, over the rank of its word, for each rule; the same axes for every step."""
+    fig, (ax,) = plots.panels(1)
+    fig.set_size_inches(5.2, 2.6)
+    for (name, excess), marker in zip(runs.items(), "os", strict=True):
+        colour = plots.look.looks(list(SHORT))[{"GD": "gradient descent"}.get(name, name)][0]
+        ax.plot(excess.word, excess.sel(step=step, method="nearest").mean("seed"), marker, color=colour, ms=3,
+                mec="none", label=name)  # fmt: skip
+    ax.set(xscale="log", yscale="log", ylim=(1e-5, 3), xlabel="rank of the word", ylabel="excess of a row [nats]",
+           title=f"step {step}")  # fmt: skip
+    ax.legend(loc="lower left", fontsize=9, frameon=False)
+    return fig
+
+
 def apart_and_together(excess: xr.DataArray, clock: np.ndarray) -> Figure:
     """Rows of four ranks under gradient descent, over steps and over the time of the row."""
     fig, (left, right) = plots.panels(2, sharey=True)
