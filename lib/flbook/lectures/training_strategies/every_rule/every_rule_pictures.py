@@ -29,7 +29,7 @@ def tables(
 def table(values: xr.DataArray, title: str, best: float = 0.0, worst: float = 0.5) -> Figure:
     """One of `tables`."""
     fig, (ax,) = plots.panels(1)
-    fig.set_size_inches(5.6, 4.2)
+    fig.set_size_inches(5.0, 3.7)
     _table(ax, values.mean("seed").transpose("rule", "ground"), title, best, worst)
     return fig
 
