@@ -107,7 +107,8 @@ def head_starts(measured: xr.DataArray, line: tuple, setting: Setting, start: fl
     for edge in _edges(setting):
         right.plot(*edge.T, color=plots.THEORY, linestyle="--", linewidth=1.5)
     before = setting.plane().flow(np.zeros(2), np.linspace(0, start, 40))
-    after = setting.plane(setting.weight[0]).flow(before[-1], np.linspace(0, setting.time, 200))
+    times = np.concatenate([[0.0], np.geomspace(1e-5, setting.time, 300)])
+    after = setting.plane(setting.weight[0]).flow(before[-1], times)
     right.plot(*before.T, color=plots.TRAIN, linewidth=2)
     right.plot(*after.T, color=COLOURS["IRMv1 after risk"], linewidth=2)
     right.plot(*after[-1], MARKERS["IRMv1 after risk"], color=COLOURS["IRMv1 after risk"], markersize=7)

@@ -58,7 +58,7 @@ def rows_at(runs: Mapping[str, xr.DataArray], step: int) -> Figure:
         colour = plots.look.looks(list(SHORT))[{"GD": "gradient descent"}.get(name, name)][0]
         ax.plot(excess.word, excess.sel(step=step, method="nearest").mean("seed"), marker, color=colour, ms=3,
                 mec="none", label=name)  # fmt: skip
-    ax.set(xscale="log", yscale="log", ylim=(1e-5, 3), xlabel="rank of the word", ylabel="excess of a row [nats]",
+    ax.set(xscale="log", ylim=(-0.1, 4.4), xlabel="rank of the word", ylabel="excess of a row [nats]",
            title=f"step {step}")  # fmt: skip
     ax.legend(loc="lower left", fontsize=9, frameon=False)
     return fig
