@@ -8,9 +8,15 @@ from torch import nn
 from whole_library import classes
 
 from flbook.data import LinearPrompts, SignalNoise, SingleIndex, TaskPool, Teacher
+from flbook.data.common_and_rare import CommonAndRare
+from flbook.data.environments import Environments
 from flbook.data.images import ImageNoise, digits
+from flbook.data.margins import Margins
 from flbook.data.prompt_pool import PromptPool
+from flbook.data.rare_features import RareFeatures
 from flbook.data.single_index_prompts import SingleIndexPrompts
+from flbook.data.sparse_noise import SparseNoise
+from flbook.data.strong_weak import StrongWeak
 from flbook.data.ten_digits import ten_digits
 from flbook.data.tokens import TokenSelection
 from flbook.domains import Checked
@@ -31,6 +37,10 @@ from flbook.lectures.in_context_learning.nonparametric_rates.function_spaces imp
 from flbook.lectures.in_context_learning.vector_arithmetic.factual_recall import FactualRecall
 from flbook.lectures.in_context_learning.what_is_icl.shifted_prompts import SHIFTS, ShiftedPrompts
 from flbook.lectures.representation.features_in_real_networks.coloured_digits import ColouredDigits
+from flbook.lectures.training_strategies.expert_clusters.index_clusters import IndexClusters
+from flbook.lectures.training_strategies.mixture_of_experts.clustered import ExpertClusters
+from flbook.lectures.training_strategies.sign_descent.bigrams import Bigrams
+from flbook.lectures.training_strategies.sign_descent.two_tokens import TwoTokens
 from flbook.models import TwoLayer
 from flbook.models.mamba import Mamba
 from flbook.models.patch_attention import VisionTransformer
@@ -44,7 +54,12 @@ SAMPLES = [
       for orthogonal in (False, True) for exact in (False, True)),
     SingleIndex(n=4, d=3), Teacher(n=5, d=3, k=2), TokenSelection(n=6, d=8, tokens=5), ImageNoise(digits(), n=6),
     FlippedImages(digits(), n=6), Mixture(n=8, d=12), TwoSignals(n=6, d=8, tokens=4), XorSignalNoise(n=8, d=10),
-    SparseParity(n=9, d=7, k=3), ColouredDigits(n=10),
+    SparseParity(n=9, d=7, k=3), ColouredDigits(n=10), SparseNoise(n=6, d=12, s=3),
+    ExpertClusters(n=6, d=12, clusters=2), TwoTokens(n=6, d=12, s=3),
+]
+DRAWN = [  # laws whose tests draw fresh noise by themselves, or take it from its exact law
+    Margins(n=6, d=8, share=0.5), StrongWeak(n=4, d=8, noise=0.2), RareFeatures(n=40, d=16),
+    CommonAndRare(n=20, d=16, share=0.2), Environments(n=160, d=4), Bigrams(words=8, successors=3),
 ]
 PROMPTS = [
     LinearPrompts(n=4, d=2, noise=1.0, covariance=SLANTED), LinearPrompts(4, 2, pool=TaskPool(3)),
@@ -101,6 +116,17 @@ def test_samples(data):
     assert not torch.equal(data.draw(SEEDS).x[0], data.draw(SEEDS).x[1])
 
 
+@pytest.mark.parametrize("data", DRAWN, ids=lambda data: type(data).__name__)
+def test_training_samples(data):
+    check_members(data.draw)
+    assert any(not torch.equal(*map(torch.as_tensor, pair)) for pair in zip(parts(data.draw(3)), parts(data.draw(1)),
+                                                                           strict=True))
+
+
+def test_samples_of_clusters():
+    check_members(lambda seed: IndexClusters(d=10).draw(7, seed))
+
+
 def test_samples_of_ten_digits():
     check_members(lambda seed: ten_digits(50, seed))
 
@@ -118,8 +144,8 @@ def test_a_batch_of_prompts_is_a_function_of_seed_and_step(draw):
 
 def test_every_law_has_a_case():
     laws = {kind for kind in classes(Checked) if inspect.isfunction(vars(kind).get("draw"))}
-    elsewhere = {PromptPool, *(kind for kind in laws if kind.__name__ in ("RedrawnLabels", "Laws"))}
-    missing = laws - elsewhere - {type(data) for data in (*SAMPLES, *PROMPTS)}
+    elsewhere = {PromptPool, *(kind for kind in laws if kind.__name__ in ("RedrawnLabels", "Laws", "CutMix"))}
+    missing = laws - elsewhere - {IndexClusters, *(type(data) for data in (*SAMPLES, *DRAWN, *PROMPTS))}
     assert not missing, f"give {', '.join(kind.__name__ for kind in missing)} a case in tests/test_ensembles.py"
 
 

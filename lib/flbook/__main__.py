@@ -63,7 +63,7 @@ def listing(arguments):
     for name, file in settings.homes().items():
         tree = ast.parse(file.read_text("utf-8"))
         if arguments.scale is None or _has_preset(tree, arguments.scale):
-            print(f"{name:<44}{(ast.get_docstring(tree) or '').partition(chr(10))[0]}".rstrip())
+            print(f"{name:<48}{(ast.get_docstring(tree) or '').partition(chr(10))[0]}".rstrip())
     return 0
 
 
