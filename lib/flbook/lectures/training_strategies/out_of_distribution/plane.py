@@ -68,19 +68,13 @@ class Plane(Checked):
         f = _SIGNS @ w
         return self._shares @ (-expit(-f) * f)
 
-    def objective(self, w: np.ndarray) -> float:
-        """Mean risk and penalty."""
-        risks = self.risks(w)
-        excess = np.mean(self.scale_slopes(w) ** 2) if self.penalty == "IRMv1" else np.var(risks)
-        return float(np.mean(risks) + self.weight * excess)
-
     def gradient(self, w: np.ndarray) -> np.ndarray:
-        """Of `objective`."""
+        """Of mean risk and penalty."""
         f = _SIGNS @ w
         slope = -expit(-f)
         of_risks = (self._shares * slope) @ _SIGNS
         if self.penalty == "IRMv1":
-            c = self._shares @ (slope * f)
+            c = self.scale_slopes(w)
             of_penalty = (c[:, None] * ((self._shares * (slope + f * expit(f) * expit(-f))) @ _SIGNS)).mean(0)
         else:
             risks = self.risks(w)
