@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from flbook import rng
-from flbook.domains import Checked, Count, Positive, Probability, Range, Seeds
+from flbook.domains import Checked, Count, Positive, Probability, Range, Seeds, checked_arguments
 
 FEATURES = 4  # v_+, v_-, u_+, u_-: the common one of either label, then the rare ones
 PLACES = {"common": 0, "rare": 2}
@@ -87,12 +87,14 @@ class CommonAndRare(Checked):
         """Which samples carry the rare feature."""
         return torch.arange(self.n) < round(self.share * self.n)
 
+    @checked_arguments
     def noise(self, seed: Seeds) -> Float[Tensor, "*E n d"]:
         """Noise patches."""
         xi = self.sigma_xi * rng.normal((self.n, self.d), seed, "noise")
         xi[..., :FEATURES] = 0.0
         return xi
 
+    @checked_arguments
     def mix(self, seed: Seeds = 0) -> Float[Tensor, "*E n 2 N"]:
         """Coefficients of the patches on the four features and the n noise patches."""
         feature = (self.labels() < 0).long() + PLACES["rare"] * self.rare()
@@ -107,6 +109,7 @@ class CommonAndRare(Checked):
 
         return rng.over_seeds(one, seed)
 
+    @checked_arguments
     def draw(self, seed: Seeds = 0) -> CommonAndRareSample:
         """Training data in float64; a tuple of seeds gives one leading axis."""
         xi = self.noise(seed)

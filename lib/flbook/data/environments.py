@@ -16,7 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from flbook import rng
-from flbook.domains import Checked, Count, NonNegative, Probability, Range, Seeds
+from flbook.domains import Checked, Count, NonNegative, Probability, Range, Seeds, checked_arguments
 
 SIGNS = ((1.0, 1.0), (1.0, -1.0), (-1.0, 1.0), (-1.0, -1.0))  # of the two features in a patch
 
@@ -89,6 +89,7 @@ class Environments(Checked):
         unit = torch.rand(self.n, 3, generator=generator, dtype=torch.float64)
         return 1 - 2 * (unit < torch.tensor([0.5, self.alpha, beta])).double()
 
+    @checked_arguments
     def draw(self, seed: Seeds = 0) -> EnvironmentSample:
         """Training data; a tuple of seeds gives one leading axis."""
 

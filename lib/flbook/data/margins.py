@@ -12,7 +12,7 @@ from torch import Tensor
 
 from flbook import rng
 from flbook.data.signal_noise import PatchSize
-from flbook.domains import Checked, Count, Fraction, Positive, Range, Seeds
+from flbook.domains import Checked, Count, Fraction, Positive, Range, Seeds, checked_arguments
 
 
 class MarginSample(NamedTuple):
@@ -66,6 +66,7 @@ class Margins(Checked):
         theta[: round(self.share * self.n)] = self.small
         return theta
 
+    @checked_arguments
     def draw(self, seed: Seeds = 0) -> MarginSample:
         """Training data; a tuple of seeds gives one leading axis."""
         y, theta = 1.0 - 2.0 * (torch.arange(self.n) % 2).double(), self.margins()

@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from flbook import rng
-from flbook.domains import Checked, Count, Positive, Probability, Range, Seeds
+from flbook.domains import Checked, Count, Positive, Probability, Range, Seeds, checked_arguments
 
 Frequency = Annotated[float, Range(0, 1, "(]")]
 
@@ -95,6 +95,7 @@ class RareFeatures(Checked):
         ends = (torch.tensor(self.frequency).double().cumsum(0) * (self.n // 2)).round()
         return torch.searchsorted(ends, torch.arange(self.n).div(2, rounding_mode="floor").double(), right=True)
 
+    @checked_arguments
     def draw(self, seed: Seeds = 0) -> RareSample:
         """Training data; a tuple of seeds gives one leading axis."""
         n, count, noisy = self.n, 2 * self.features, self.patches - 1

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from flbook import rng
 from flbook.data.signal_noise import PatchSize, Sample, flipped_labels
-from flbook.domains import Checked, Count, Fraction, Positive, Seeds
+from flbook.domains import Checked, Count, Fraction, Positive, Seeds, checked_arguments
 
 
 @dataclass(frozen=True)
@@ -71,17 +71,19 @@ class SparseNoise(Checked):
         """The feature v."""
         return torch.eye(1, self.d, dtype=torch.float64)[0]
 
+    @checked_arguments
     def draw(self, seed: Seeds = 0) -> Sample:
         """Training data in float64 on the CPU; a tuple of seeds gives one leading axis."""
         y, _ = flipped_labels(self.n, 0.0, seed)
         return self._sample(y, seed, "", self.disjoint)
 
+    @checked_arguments
     def draw_test(self, points: int, seed: Seeds = 0) -> Sample:
         """Fresh samples, their labels +1 or -1 with probability 1/2."""
         y, _ = flipped_labels(points, 0.0, seed, exact=False, role="test labels")
         return self._sample(y, seed, "test ", False)
 
-    def _sample(self, y: Tensor, seed: Seeds, which: str, disjoint: bool) -> Sample:
+    def _sample(self, y: Tensor, seed: int | tuple[int, ...], which: str, disjoint: bool) -> Sample:
         points = y.shape[-1]
 
         def masked(one: int) -> Tensor:

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from flbook import rng
-from flbook.domains import Checked, Count, Natural, NonNegative, Range, Seeds
+from flbook.domains import Checked, Count, Natural, NonNegative, Range, Seeds, checked_arguments
 
 
 class StrongWeakSample(NamedTuple):
@@ -67,12 +67,14 @@ class StrongWeak(Checked):
         """+1 and -1 by turns."""
         return 1.0 - 2.0 * (torch.arange(self.n) % 2).double()
 
+    @checked_arguments
     def noise_patches(self, count: int, seed: Seeds, role: str) -> Float[Tensor, "*E count d"]:
         """Noise of one length, in a uniform direction orthogonal to both features."""
         xi = rng.normal((count, self.d), seed, role)
         xi[..., :2] = 0.0
         return self.noise * xi / xi.norm(dim=-1, keepdim=True)
 
+    @checked_arguments
     def draw(self, seed: Seeds = 0) -> StrongWeakSample:
         """Training data; with noise, a tuple of seeds gives one leading axis."""
         y = self.labels()

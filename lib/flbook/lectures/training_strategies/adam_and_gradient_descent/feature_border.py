@@ -15,7 +15,7 @@ import xarray as xr
 
 from flbook import devices
 from flbook.data.sparse_noise import SparseNoise
-from flbook.domains import Count, Natural, Positive
+from flbook.domains import Count, Natural, Positive, checked_arguments
 from flbook.lectures.training_strategies.adam_and_gradient_descent import FreshSamples
 from flbook.lectures.training_strategies.adam_and_gradient_descent.sparse_training import SparseTraining, network
 from flbook.runs import Grid, axis, labelled, lattice, sweeps
@@ -27,6 +27,7 @@ from flbook.training.problem import Rule
 VERSION = 1
 
 
+@checked_arguments
 def border(s: Count, sigma_xi: Positive) -> float:
     r""":math:`\pi/(s\sigma_\xi)^2`: half of a filter's own samples excite it, and :math:`E\|\xi\|_1 = g`.
 

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from flbook.data.sparse_noise import SparseNoise
-from flbook.domains import Count, NonNegative, Seeds
+from flbook.domains import Count, NonNegative, Seeds, checked_arguments
 from flbook.models.activations import identity, relu_power, tangent
 from flbook.models.cnn import TwoLayerCNN
 from flbook.rivals import FrozenCNN
@@ -16,6 +16,7 @@ from flbook.training.network import Training
 from flbook.training.problem import Params
 
 
+@checked_arguments
 def network(data: SparseNoise, m: Count = 20, sigma_0: NonNegative = 0.01, seed: Seeds = 0) -> TwoLayerCNN:
     r"""The paper's network: m filters a sign, :math:`\max(z, 0)^3`, summed over filters and not averaged."""
     return TwoLayerCNN(data.d, m, sigma_0, relu_power(3), scale=1.0, seed=seed)

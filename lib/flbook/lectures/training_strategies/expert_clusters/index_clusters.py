@@ -16,7 +16,7 @@ from numpy.polynomial import hermite_e
 from torch import Tensor
 
 from flbook import hermite, rng
-from flbook.domains import Checked, Count, NonNegative, Range, Seeds
+from flbook.domains import Checked, Count, NonNegative, Range, Seeds, checked_arguments
 
 CENTRE, FIRST, SECOND, SHARED = 0, 1, 2, 3  # the coordinates along v, w_1, w_2 and w_g
 
@@ -62,11 +62,13 @@ class IndexClusters(Checked):
     local: NonNegative = 1.0
     noise: NonNegative = 0.0
 
+    @checked_arguments
     def draw(self, n: Count, seed: Seeds = 0, role: str = "samples", device: str | torch.device = "cpu") -> IndexSample:
         """Samples in float64; a tuple of seeds gives one leading axis."""
         drawn = rng.normal((n, self.d + 2), seed, role, device)
         return self._labelled(drawn[..., : self.d].clone(), drawn[..., self.d].sign(), drawn[..., self.d + 1])
 
+    @checked_arguments
     def exactly(self, count: Count = 10) -> tuple[IndexSample, Float[Tensor, " n"]]:
         """Points and weights by which means of polynomials in the first four coordinates are exact, up to degree
         2 count - 1 in each; the other coordinates are 0."""

@@ -20,7 +20,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from flbook import hermite, rng
-from flbook.domains import Checked, Count, NonNegative, Positive, Seeds
+from flbook.domains import Checked, Count, NonNegative, Positive, Seeds, checked_arguments
 from flbook.lectures.training_strategies.expert_clusters.index_clusters import CENTRE, IndexSample
 
 SLOPE = hermite.he(3).derivative()
@@ -89,6 +89,7 @@ class Together(Checked):
         return IndexExperts(w / w.norm(dim=-1, keepdim=True), a, r)
 
 
+@checked_arguments
 def start(
     d: Count, neurons: Count, seed: Seeds, router: float = 0.0, device: str | torch.device = "cpu"
 ) -> IndexExperts:

@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from flbook import rng
-from flbook.domains import Checked, Count, NonNegative, Positive, Range, Seeds
+from flbook.domains import Checked, Count, NonNegative, Positive, Range, Seeds, checked_arguments
 
 AtLeastTwo = Annotated[int, Range(2)]
 
@@ -87,15 +87,17 @@ class ExpertClusters(Checked):
         """The vectors c_k, of length 1."""
         return torch.eye(self.d, dtype=torch.float64)[self.clusters : 2 * self.clusters]
 
+    @checked_arguments
     def draw(self, seed: Seeds = 0) -> Clustered:
         """A training sample in float64 on the CPU; a tuple of seeds gives one leading ensemble axis."""
         return self._draw(self.n, seed, "clusters")
 
+    @checked_arguments
     def draw_test(self, points: int, seed: Seeds = 0) -> Clustered:
         """Fresh samples, as many as `points`."""
         return self._draw(points, seed, "fresh clusters")
 
-    def _draw(self, n: int, seed: Seeds, role: str) -> Clustered:
+    def _draw(self, n: int, seed: int | tuple[int, ...], role: str) -> Clustered:
         unit = rng.over_seeds(
             lambda one: torch.rand((n, 11), generator=rng.generator(one, role), dtype=torch.float64), seed)
         y, eps = 1 - 2 * (unit[..., 0] < 0.5).double(), 1 - 2 * (unit[..., 1] < 0.5).double()

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from flbook import rng
-from flbook.domains import Checked, NonNegative, Positive, Seeds
+from flbook.domains import Checked, NonNegative, Positive, Seeds, checked_arguments
 from flbook.lectures.training_strategies.mixture_of_experts.experts import DoubleSoftmax, Experts
 from flbook.shapes import per_member
 from flbook.training.network import Training
@@ -29,6 +29,7 @@ class ExpertTraining(Training):
         If given, shape ``(*E, n)``, the numbers of the experts that learn from the samples: there is no router then.
     """
 
+    @checked_arguments
     def __init__(self, model: Experts, x: Tensor, observed: Tensor, loss=None, seed: Seeds = 0,
                  route: Int[Tensor, "*E n"] | None = None):
         self.noise, self.seed, self.route = 0.0, seed, route

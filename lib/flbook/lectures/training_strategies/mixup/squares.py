@@ -9,7 +9,7 @@ from torch import Tensor
 
 from flbook import measures
 from flbook.data.common_and_rare import FEATURES, PLACES, CommonAndRare, Kind
-from flbook.domains import Seeds
+from flbook.domains import Seeds, checked_arguments
 from flbook.dynamics.patches import PatchTraining
 from flbook.models.activations import Power
 from flbook.models.cnn import TwoLayerCNN
@@ -17,6 +17,7 @@ from flbook.training.losses import Weighted, logistic
 from flbook.training.problem import Params, Problem
 
 
+@checked_arguments
 def training(data: CommonAndRare, seed: Seeds = 0, m: int = 10, sigma_0: float = 0.01) -> PatchTraining:
     """The training problem in coefficients: the same as ``Training(cnn, sample.x, sample.y)``."""
     cnn = TwoLayerCNN(data.d, m, sigma_0, activation=Power(2), seed=seed, dtype=torch.float64)

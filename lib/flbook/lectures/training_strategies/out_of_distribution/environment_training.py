@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from flbook import rng
 from flbook.data.environments import SIGNS, Environments
-from flbook.domains import Count, NonNegative
+from flbook.domains import Count, NonNegative, checked_arguments
 from flbook.models.activations import relu
 from flbook.models.cnn import TwoLayerCNN
 from flbook.training.losses import logistic
@@ -17,6 +17,7 @@ from flbook.training.network import Training
 from flbook.training.problem import Params
 
 
+@checked_arguments
 def training(data: Environments, seed: tuple[int, ...], loss: Any = logistic, m: Count = 4,
              sigma_0: NonNegative = 0.001, activation: Callable[[Tensor], Tensor] = relu, start: Params | None = None,
              without_invariant: bool = False) -> Training:

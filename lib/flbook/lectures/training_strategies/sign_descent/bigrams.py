@@ -19,7 +19,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from flbook import rng
-from flbook.domains import Checked, Count, Natural, NonNegative
+from flbook.domains import Checked, Count, Natural, NonNegative, checked_arguments
 from flbook.training.problem import OwnLaw, Params
 
 
@@ -62,6 +62,7 @@ class Bigrams(Checked):
         p = torch.arange(1, self.words + 1, dtype=torch.float64) ** -self.power
         return p / p.sum()
 
+    @checked_arguments
     def draw(self, seed: Natural | tuple[Natural, ...] = 0) -> Float[Tensor, "*E V k"]:
         """Probabilities of the successors; a tuple of seeds gives one leading ensemble axis."""
 
@@ -95,6 +96,7 @@ class BigramTraining(OwnLaw):
     p: Float[Tensor, " V"]
 
     @classmethod
+    @checked_arguments
     def of(cls, data: Bigrams, seed: Natural | tuple[Natural, ...] = 0) -> "BigramTraining":
         """On the law of a seed, or of several."""
         return cls(data.draw(seed), data.frequencies)

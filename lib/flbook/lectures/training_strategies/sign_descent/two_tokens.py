@@ -16,7 +16,7 @@ from torch import Tensor
 
 from flbook import rng
 from flbook.data.signal_noise import flipped_labels
-from flbook.domains import Checked, Count, Natural, Positive, Range
+from flbook.domains import Checked, Count, Natural, Positive, Range, checked_arguments
 from flbook.models.patch_attention import VisionTransformer
 
 
@@ -63,15 +63,17 @@ class TwoTokens(Checked):
         if self.s >= self.d:
             raise ValueError(f"s must be below d = {self.d}, since the signal's coordinate has no noise; got {self.s}")
 
+    @checked_arguments
     def draw(self, seed: Natural | tuple[Natural, ...] = 0) -> TwoTokenSample:
         """A training sample in float32."""
         return self._drawn(self.n, seed, "noise")
 
+    @checked_arguments
     def draw_test(self, points: int, seed: Natural | tuple[Natural, ...] = 0) -> TwoTokenSample:
         """Fresh samples."""
         return self._drawn(points, seed, "test noise")
 
-    def _drawn(self, n: int, seed: Natural | tuple[Natural, ...], role: str) -> TwoTokenSample:
+    def _drawn(self, n: int, seed: int | tuple[int, ...], role: str) -> TwoTokenSample:
         y = flipped_labels(n, 0.0, 0)[0].float()
 
         def one(number: int) -> Tensor:
@@ -107,6 +109,7 @@ class TwoTokenTransformer(VisionTransformer):
     frozen: attention stays uniform, and :math:`f(x) = \langle v, x_1 + x_2\rangle` is a linear classifier.
     """
 
+    @checked_arguments
     def __init__(self, d: Count, h: Count = 32, sigma_0: Positive = 0.002, seed=0, frozen: bool = False):
         super().__init__(d, h, sigma_0, sigma_0 / 2, seed)
         self.frozen = frozen
