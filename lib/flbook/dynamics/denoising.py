@@ -1,6 +1,6 @@
 r"""Training a denoiser in coefficients, at a cost that does not depend on the dimension.
 
-The expected loss of `flbook.theory.diffusion` asks for :math:`WX^\top` and :math:`WW^\top` only, so each gradient is
+The expected loss of `flbook.theory.noise_prediction` asks for :math:`WX^\top` and :math:`WW^\top` only, so each gradient is
 :math:`\partial_z X + (\partial_G + \partial_G^\top)W`, and weights stay in
 
 .. math:: W(t) = A(t)\,W(0) + D(t)\,X
@@ -15,6 +15,7 @@ import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -24,7 +25,7 @@ from flbook.domains import Checked, Count, Natural, NonNegative, Positive, Seeds
 from flbook.dynamics.patches import Basis
 from flbook.dynamics.wishart import bartlett
 from flbook.models.tied_denoiser import TiedDenoiser
-from flbook.theory.diffusion import expected_loss
+from flbook.theory.noise_prediction import expected_loss
 from flbook.training.problem import OwnLaw, Params
 
 
@@ -42,7 +43,7 @@ class DenoisingTraining(OwnLaw, Checked):
     share
         Weight of each patch in the loss, shape ``(N,)``.
     alpha, beta
-        Of the data and of the added noise, positive; see `flbook.theory.diffusion.noising`.
+        Of the data and of the added noise, positive; see `flbook.theory.noise_prediction.noising`.
     d
         Dimension of a patch; it enters as a constant of the loss.
     power
@@ -55,7 +56,7 @@ class DenoisingTraining(OwnLaw, Checked):
 
     Examples
     --------
-    >>> from flbook import fit, gradient_descent
+    >>> from flbook import fit, gradient_descent, noising
     >>> patches = torch.eye(30, dtype=torch.float64)[:6]
     >>> model = TiedDenoiser(30, m=4, sigma_0=0.1, dtype=torch.float64)
     >>> problem = DenoisingTraining.of(patches, torch.full((6,), 1 / 3).double(), model, *noising(0.2))
@@ -146,7 +147,7 @@ def slopes(
     z: Float[Tensor, "*E m N"], gram: Float[Tensor, "*E m m"], share: Float[Tensor, " N"], alpha: float, beta: float,
     power: int = 2,
 ) -> tuple[Float[Tensor, "*E m N"], Float[Tensor, "*E m m"]]:
-    """Derivatives of `flbook.theory.diffusion.expected_loss`, where all entries of the Gram matrix count as free."""
+    """Derivatives of `flbook.theory.noise_prediction.expected_loss`, where all entries of the Gram matrix count as free."""
     m, a, own, total = z.shape[-2], alpha * z, gram.diagonal(dim1=-2, dim2=-1), share.sum()
     if power == 1:
         flat = total * (2 * beta**2 / m * gram) + (a * share) @ a.mT / m
@@ -189,11 +190,7 @@ def draw_basis(
     >>> draw_basis(4, 6, 10**7, mu_norm=5.0, sigma_0=0.01, seed=(0, 1)).w_b.shape
     torch.Size([2, 6, 6])
     """
-    if d < n + m + 2:
-        raise ValueError(f"d must be at least n + m + 2 = {n + m + 2}, so that {n} noise patches and {m} neurons are "
-                         f"independent beside two signals; got d = {d}")
-    import numpy as np
-
+    check_depth(n, m, d)
     factor = rng.over_seeds(lambda one: bartlett(n + m, np.array([d - 2]), one)[0], seed)
     factor = torch.cat([torch.full((n,), sigma_xi), torch.full((m,), sigma_0)]).double()[:, None] * factor
     along = sigma_0 * rng.normal((m, 2), seed, "along the signals")
@@ -202,3 +199,10 @@ def draw_basis(
     none = rest.new_zeros(*rest.shape[:-2], 2, n)
     b_b = torch.cat([torch.cat([signals, none], -1), torch.cat([none.mT, rest[..., :n, :n]], -1)], -2)
     return Basis(b_b, torch.cat([mu_norm * along, rest[..., n:, :n]], -1), rest[..., n:, n:] + along @ along.mT)
+
+
+def check_depth(n: int, m: int, d: int) -> None:
+    """Refuse a dimension too small for n noise patches and m neurons to be independent beside two signals."""
+    if d < n + m + 2:
+        raise ValueError(f"d must be at least n + m + 2 = {n + m + 2}, so that {n} noise patches and {m} neurons are "
+                         f"independent beside two signals; got d = {d}")
