@@ -87,7 +87,7 @@ def test_drawn_products_are_those_of_vectors():
 
 def test_a_drawn_problem_ends_where_one_of_vectors_does():
     n, m, d, mu = 6, 4, 400, 5.0
-    share = torch.cat([torch.full((2,), 1 / 2), torch.full((n,), 1 / n)]).double()
+    share = torch.tensor([1 / 2] * 2 + [1 / n] * n, dtype=torch.float64)
     xi = torch.randn(n, d, generator=torch.Generator().manual_seed(3)).double()
     xi[:, :2] = 0
     x = torch.cat([mu * torch.eye(2, d).double(), xi])
@@ -100,7 +100,7 @@ def test_a_drawn_problem_ends_where_one_of_vectors_does():
 
 def test_the_linear_denoiser_ends_orthogonal_to_the_data_and_gains_two_a_neuron():
     n, m, d = 4, 3, 100
-    share = torch.cat([torch.full((2,), 1 / 2), torch.full((n,), 1 / n)]).double()
+    share = torch.tensor([1 / 2] * 2 + [1 / n] * n, dtype=torch.float64)
     problem = DenoisingTraining(draw_basis(n, m, d, mu_norm=3.0, sigma_0=0.05), share, *noising(0.2), d).linear()
     params = fit(problem, GradientDescent(0.02), 3000).params
     assert float(problem.train_loss(params)) - 2 * d == pytest.approx(-2 * m, abs=1e-8)
@@ -109,6 +109,7 @@ def test_the_linear_denoiser_ends_orthogonal_to_the_data_and_gains_two_a_neuron(
     torch.testing.assert_close(problem.neuron_gram(params), gram, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.usefixtures("without_type_checks")
 def test_refusals():
     problem, x, model = given()
     with pytest.raises(ValueError, match="^Adam leaves the span of gradients"):

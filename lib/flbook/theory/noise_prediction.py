@@ -150,10 +150,10 @@ def stationary_point(
     strength, unit = alpha * mu / beta, beta ** (-2 / 3)
 
     def loss(log_of: np.ndarray) -> float:
-        s, q, own = np.exp(log_of)
+        s, q, own = np.exp(log_of.clip(-30, 6))
         return reduced_loss(s, q, 0.0 if span_only else own, strength, n_snr2, m)
 
-    starts = [np.log([z, z, own]) for z in (0.1, 0.5, 2.0) for own in (0.1, 1.0)]
+    starts = [np.log([z, z, 0.5]) for z in (0.1, 1.0)]
     found = [minimize(loss, start, method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-14, "maxiter": 4000})
              for start in starts]
     s, q, own = np.exp(min(found, key=lambda one: one.fun).x)

@@ -35,7 +35,7 @@ class Setting(Grid):
     In the book: diffusion times, at one signal strength.
     """
 
-    n_snr2: tuple[Positive, ...] = axis([0.375, 0.75, 2.0, 6.75, 20.0], "n SNR²")
+    n_snr2: tuple[Positive, ...] = axis([0.375, 0.75, 2.0, 6.75], "n SNR²")
     mu: tuple[Positive, ...] = axis([5.0], "signal strength |μ|")
     t: tuple[Positive, ...] = axis([0.05, 0.2, 0.5, 1.0, 2.0], "diffusion time t")
     seed: tuple[Natural, ...] = axis(range(3), "seed")
@@ -53,7 +53,7 @@ class Setting(Grid):
     @classmethod
     def strengths(cls) -> "Setting":
         """One n SNR², several signal strengths and times."""
-        return cls(n_snr2=(6.75,), mu=(1.0, 2.0, 5.0, 10.0, 20.0))
+        return cls(n_snr2=(6.75,), mu=(1.0, 2.0, 5.0, 10.0))
 
     @classmethod
     def paper(cls) -> "Setting":
@@ -94,7 +94,7 @@ def denoiser(setting: Setting, n_snr2: float, mu: float, t: float, device: str =
     """The denoisers of all seeds: the first m neurons; two signals for half of the samples each, n noise patches."""
     drawn, m, n = products(setting, n_snr2, mu), setting.m, setting.n
     basis = Basis(drawn.b_b, drawn.w_b[..., :m, :], drawn.w_w[..., :m, :m])
-    share = torch.cat([torch.full((2,), 1 / 2), torch.full((n,), 1 / n)]).double()
+    share = torch.tensor([1 / 2] * 2 + [1 / n] * n, dtype=torch.float64)
     return DenoisingTraining(basis, share, *noising(t), setting.d).to(devices.device(device))
 
 

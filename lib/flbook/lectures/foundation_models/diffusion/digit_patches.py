@@ -56,7 +56,7 @@ def denoised(data: DigitPatches, m: Count = 20, t: Positive = 0.2, steps: Count 
     n, d = data.x.shape[0], data.x.shape[-1]
     alpha, beta = noising(t)
     patches = torch.cat([data.means, data.x[:, 0], data.x[:, 1]])
-    share = torch.cat([torch.zeros(2), torch.full((2 * n,), 1 / n)]).double()
+    share = torch.tensor([0.0] * 2 + [1 / n] * 2 * n, dtype=torch.float64)
     problem = DenoisingTraining.of(patches, share, TiedDenoiser(d, m, 0.03, dtype=torch.float64), alpha, beta)
     bend = torch.linalg.eigvalsh((patches * share[:, None]).T @ patches)[-1]
     lr = 0.4 / (beta ** (4 / 3) * max((alpha / beta) ** 2 * float(bend), 6.0))
