@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from flbook import plots
 
 PAINT = {"denoiser": plots.look.OTHERS[3], "classifier": plots.look.OTHERS[1]}
-RATIO = "signal over noise, what neurons see"
+RATIO = "signal over noise"
 
 
 def two_networks(races: Mapping[str, xr.Dataset]) -> Figure:
@@ -35,7 +35,6 @@ def at_time(ratio: xr.DataArray, line: tuple[np.ndarray, np.ndarray], t: float) 
     lines = {"three variables": line, "n SNR²/2": (line[0], line[0] / 2)}
     plots.series({"denoiser": ratio}, "n_snr2", paint=PAINT, lines=lines, ylim=(0.1, 5), title=f"Diffusion time {t:g}",
                  ax=ax)
-    ax.set_ylabel("signal over noise")
     return fig
 
 
