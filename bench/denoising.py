@@ -2,9 +2,9 @@
 
     python bench/denoising.py
 
-Ten denoisers, m = 20, n = 30, d = 1000, the same expected loss: all together in coefficients, whose making counts, and one
-after another in PyTorch, of which one is run and counts ten times. Then drawing and training them at d = 10^3 to 10^5,
-from Bartlett's draw. One core, float64; both ways in turn, five times, minimum of each.
+Ten denoisers, m = 20, n = 30, d = 1000, the same expected loss: all together in coefficients, whose making counts, and
+one after another in PyTorch, of which one is run and counts ten times. Then drawing and training them at d = 10^3 to
+10^5, from Bartlett's draw. One core, float64; both ways in turn, five times, minimum of each.
 """
 
 import time
@@ -56,8 +56,7 @@ def by_autograd(d: int) -> tuple[float, torch.Tensor]:
 def drawn(d: int) -> float:
     """Seconds to draw and train all networks without a d-dimensional vector."""
     begin = time.perf_counter()
-    basis = draw_basis(N, M, d, mu_norm=MU * (d / 1000) ** 0.5, sigma_0=1 / d**0.5,
-                       sigma_xi=1.0, seed=tuple(range(SEEDS)))
+    basis = draw_basis(N, M, d, mu_norm=MU * (d / 1000) ** 0.5, sigma_0=1 / d**0.5, seed=tuple(range(SEEDS)))
     fit(DenoisingTraining(basis, SHARE, *LEVEL, d), gradient_descent(LR * 1000 / d), STEPS)
     return time.perf_counter() - begin
 

@@ -1,4 +1,4 @@
-"""Closed forms of the tied denoiser: the loss against Monte Carlo, first steps and end of training against a network."""
+"""Closed forms of the tied denoiser: the loss against Monte Carlo, first steps and end against a network."""
 
 import math
 
@@ -19,7 +19,8 @@ D, M = 6, 3
 
 def patches(power: int) -> tuple[TiedDenoiser, torch.Tensor, torch.Tensor]:
     model = TiedDenoiser(D, M, 0.5, power, dtype=torch.float64)
-    return model, torch.randn(4, D, generator=torch.Generator().manual_seed(0)).double(), torch.tensor([1.0, 0.5, 0.3, 0.2])
+    x = torch.randn(4, D, generator=torch.Generator().manual_seed(0)).double()
+    return model, x, torch.tensor([1.0, 0.5, 0.3, 0.2])
 
 
 @pytest.mark.parametrize("power", [1, 2])

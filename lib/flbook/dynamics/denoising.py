@@ -1,7 +1,7 @@
 r"""Training a denoiser in coefficients, at a cost that does not depend on the dimension.
 
-The expected loss of `flbook.theory.noise_prediction` asks for :math:`WX^\top` and :math:`WW^\top` only, so each gradient is
-:math:`\partial_z X + (\partial_G + \partial_G^\top)W`, and weights stay in
+The expected loss of `flbook.theory.noise_prediction` asks for :math:`WX^\top` and :math:`WW^\top` only, so each
+gradient is :math:`\partial_z X + (\partial_G + \partial_G^\top)W`, and weights stay in
 
 .. math:: W(t) = A(t)\,W(0) + D(t)\,X
 
@@ -21,7 +21,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from flbook import rng
-from flbook.domains import Checked, Count, Natural, NonNegative, Positive, Seeds, checked_arguments
+from flbook.domains import Checked, Count, NonNegative, Positive, Seeds, checked_arguments
 from flbook.dynamics.patches import Basis
 from flbook.dynamics.wishart import bartlett
 from flbook.models.tied_denoiser import TiedDenoiser
@@ -147,7 +147,7 @@ def slopes(
     z: Float[Tensor, "*E m N"], gram: Float[Tensor, "*E m m"], share: Float[Tensor, " N"], alpha: float, beta: float,
     power: int = 2,
 ) -> tuple[Float[Tensor, "*E m N"], Float[Tensor, "*E m m"]]:
-    """Derivatives of `flbook.theory.noise_prediction.expected_loss`, where all entries of the Gram matrix count as free."""
+    """Derivatives of `expected_loss`, where all entries of the Gram matrix count as free."""
     m, a, own, total = z.shape[-2], alpha * z, gram.diagonal(dim1=-2, dim2=-1), share.sum()
     if power == 1:
         flat = total * (2 * beta**2 / m * gram) + (a * share) @ a.mT / m

@@ -35,7 +35,7 @@ def noising(t: Positive) -> tuple[float, float]:
 def expected_loss(
     z: Array, gram: Array, share: Array, alpha: float, beta: float, d: int, power: Literal[1, 2] = 2
 ) -> Array:
-    r"""Expected squared error of the predicted noise, :math:`\sum_x p_x\,E\|f(\alpha x + \beta\epsilon) - \epsilon\|^2`.
+    r"""Expected error of the predicted noise, :math:`\sum_x p_x\,E\|f(\alpha x + \beta\epsilon) - \epsilon\|^2`.
 
     For the square, with :math:`A_r = \alpha\langle w_r, x\rangle` and :math:`E_r = A_r^2 + \beta^2 G_{rr}`, a patch
     costs

@@ -149,7 +149,7 @@ def predicted(setting: Setting) -> np.ndarray:
 
 @cached
 def race(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Ratios of denoiser and classifier over training, by gradient descent, at the first cell; dimensions (step, seed)."""
+    """Ratios of denoiser and classifier over gradient descent, at the first cell; dimensions (step, seed)."""
     n_snr2, mu, t = setting.n_snr2[0], setting.mu[0], setting.t[0]
     noisy, labels = denoiser(setting, n_snr2, mu, t, device), classifier(setting, n_snr2, mu, device)
     ours = Quantity("denoiser", lambda params: torch.divide(*seen(noisy, params)), (), "denoiser")
