@@ -25,7 +25,7 @@ def two_networks(races: Mapping[str, xr.Dataset]) -> Figure:
 
 def over_strength(ratios: Mapping[str, xr.DataArray], lines: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Figure:
     """Ratios of both networks at the end of training against n SNR², at one noise level."""
-    return plots.series(ratios, "n_snr2", paint=PAINT, lines=lines, title="A hundred times the n SNR²")
+    return plots.series(ratios, "n_snr2", paint=PAINT, lines=lines, title="The denoiser levels off")
 
 
 def at_time(ratio: xr.DataArray, line: tuple[np.ndarray, np.ndarray], t: float) -> Figure:
