@@ -9,7 +9,6 @@ import math
 from dataclasses import dataclass
 from itertools import product
 
-import numpy as np
 import torch
 import xarray as xr
 
@@ -20,7 +19,7 @@ from flbook.dynamics.patches import Basis, PatchTraining
 from flbook.models.activations import square
 from flbook.runs import Grid, axis, cached, labelled, lattice, sweeps
 from flbook.shapes import Quantity, signs
-from flbook.theory.noise_prediction import noising, stationary_point
+from flbook.theory.noise_prediction import noising
 from flbook.training.fit import fit
 from flbook.training.optimizers import GradientDescent, Momentum
 from flbook.training.problem import Params
@@ -138,13 +137,6 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
 
 
 run = sweeps(measure, chunk={"t": 1})
-
-
-def predicted(setting: Setting) -> np.ndarray:
-    """The ratio at the stationary point of three variables; shape (n_snr2, mu, t)."""
-    cells = product(setting.n_snr2, setting.mu, setting.t)
-    ratios = [stationary_point(mu, n_snr2, setting.m, *noising(t)).ratio for n_snr2, mu, t in cells]
-    return np.array(ratios).reshape(setting.shape[:-1])
 
 
 @cached
