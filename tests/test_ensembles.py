@@ -27,6 +27,7 @@ from flbook.lectures.benign_overfitting.leaky_relu.mixture import Mixture
 from flbook.lectures.benign_overfitting.token_selection.token_attention import TokenAttention
 from flbook.lectures.benign_overfitting.vision_transformer.two_signals import TwoSignals
 from flbook.lectures.benign_overfitting.xor.clusters import XorSignalNoise
+from flbook.lectures.foundation_models.diffusion.class_signals import ClassSignals
 from flbook.lectures.in_context_learning.bayes_gap.task_mixture import PlanePrompts, SignPrompts
 from flbook.lectures.in_context_learning.bayes_gap.uniform_attention import UniformAttention
 from flbook.lectures.in_context_learning.concept_prompts.concept_attention import ConceptAttention
@@ -44,6 +45,7 @@ from flbook.lectures.training_strategies.sign_descent.two_tokens import TwoToken
 from flbook.models import TwoLayer
 from flbook.models.mamba import Mamba
 from flbook.models.patch_attention import VisionTransformer
+from flbook.models.tied_denoiser import TiedDenoiser
 from flbook.shapes import Context
 
 SEEDS = (3, 1)
@@ -55,7 +57,7 @@ SAMPLES = [
     SingleIndex(n=4, d=3), Teacher(n=5, d=3, k=2), TokenSelection(n=6, d=8, tokens=5), ImageNoise(digits(), n=6),
     FlippedImages(digits(), n=6), Mixture(n=8, d=12), TwoSignals(n=6, d=8, tokens=4), XorSignalNoise(n=8, d=10),
     SparseParity(n=9, d=7, k=3), ColouredDigits(n=10), SparseNoise(n=6, d=12, s=3),
-    ExpertClusters(n=6, d=12, clusters=2), TwoTokens(n=6, d=12, s=3),
+    ExpertClusters(n=6, d=12, clusters=2), TwoTokens(n=6, d=12, s=3), ClassSignals(n=6, d=12, flip_prob=0.3),
 ]
 DRAWN = [  # laws whose tests draw fresh noise by themselves, or take it from its exact law
     Margins(n=6, d=8, share=0.5), StrongWeak(n=4, d=8, noise=0.2), RareFeatures(n=40, d=16),
@@ -87,6 +89,7 @@ NETWORKS = [  # a network of given seeds, and what two members of it are asked
     (lambda seed: TokenAttention(torch.ones(7), False, seed), normal(2, 5, 4, 7)),
     (lambda seed: TokenAttention(torch.ones(7), True, seed), normal(2, 5, 4, 7)),
     (lambda seed: VisionTransformer(7, 3, 0.5, 0.5, seed), normal(2, 5, 4, 7)),
+    (lambda seed: TiedDenoiser(7, 3, 0.5, seed=seed), normal(2, 5, 2, 7)),
     (lambda seed: UniformAttention(3, seed=seed), *CONTEXT),
     (lambda seed: ConceptAttention(3, 6, spread=0.5, seed=seed), *WORDS),
     (lambda seed: Mamba(3, 5, 6, seed, torch.float32), *CONTEXT),

@@ -20,6 +20,7 @@ from flbook.data.prompts import LinearPrompts
 from flbook.data.strong_weak import StrongWeak
 from flbook.data.tokens import TokenSelection
 from flbook.dynamics import Gram, GramTraining
+from flbook.dynamics.denoising import DenoisingTraining
 from flbook.dynamics.moments import MomentTraining
 from flbook.dynamics.patches import PatchTraining
 from flbook.dynamics.pooled_tokens import PooledTraining
@@ -68,6 +69,7 @@ from flbook.models.convnet import ConvNet
 from flbook.models.layers import MLP, Linear
 from flbook.models.mamba import Mamba, SelectiveLayer
 from flbook.models.patch_attention import VisionTransformer
+from flbook.models.tied_denoiser import TiedDenoiser
 from flbook.models.transformer import GPT, Block, Norm, PromptTransformer
 from flbook.models.two_layer import TwoLayer
 from flbook.rivals import FrozenCNN
@@ -98,6 +100,10 @@ def gram(**options) -> GramTraining:
 def patches() -> PatchTraining:
     vectors, mix = torch.eye(D)[: N + 1], torch.randn(N, 2, N + 1)
     return PatchTraining.of(vectors, mix, SAMPLE.observed[0], cnn())
+
+
+def denoising() -> DenoisingTraining:
+    return DenoisingTraining.of(torch.randn(4, D), torch.rand(4), TiedDenoiser(D, M, 0.5), 0.8, 0.6)
 
 
 def mixed() -> MixedPairs:
@@ -155,6 +161,7 @@ NETWORKS = {  # a network and what it is asked
     ConvNet: lambda: (ConvNet(), torch.randn(3, 1, 8, 8)),
     VGG: lambda: (VGG((1, 8, 8), "small"), torch.randn(3, 1, 8, 8)),
     TwoLayer: lambda: (TwoLayer(D, 4, dtype=torch.float32), torch.randn(3, D)),
+    TiedDenoiser: lambda: (TiedDenoiser(D, M, 0.5), torch.randn(3, 2, D)),
     MLP: lambda: (MLP((D, 4)), torch.randn(3, D)),
     CubeFeatures: lambda: (CubeFeatures((D, 4)), torch.randn(3, D)),
     LinearAttention: lambda: (LinearAttention(torch.randn(D, D)), *CONTEXT),
@@ -201,6 +208,7 @@ PROBLEMS = {
     "GraphTraining": graph,
     "LazyGraphTraining": lambda: graph().lazy(),
     "PatchTraining": patches,
+    "DenoisingTraining": denoising,
     "LazyPatchTraining": lambda: patches().lazy(),
     "MixedPairs": mixed,
     "PastedTraining": pasted,
@@ -362,7 +370,8 @@ def test_a_problem_in_coefficients_refuses_what_it_would_compute_wrongly(name):
     """Not of the device, but of the same list: rules that leave the span, decay without a multiplier, inputs."""
     problem, descent = PROBLEMS[name](), optimizers.GradientDescent(0.1)
     if problem.coefficients:
-        for wrapped in (problem, Batches(problem, 2)):
+        batches = [Batches(problem, 2)] if isinstance(problem, OwnSamples) else []
+        for wrapped in (problem, *batches):
             for rule in (optimizers.SignDescent(0.1), optimizers.Adam(0.1), optimizers.RMSProp(0.1)):
                 with pytest.raises(ValueError, match=f"^{type(rule).__name__} leaves the span of gradients, in which "
                                                      f"{type(problem).__name__} keeps the weights; train the"):

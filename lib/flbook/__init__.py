@@ -11,6 +11,7 @@ __version__ = "0.1.0"
 _HOME = {
     "SignalNoise": "flbook.data.signal_noise",
     "TwoLayerCNN": "flbook.models.cnn",
+    "TiedDenoiser": "flbook.models.tied_denoiser",
     "relu": "flbook.models.activations",
     "relu_power": "flbook.models.activations",
     "leaky_relu": "flbook.models.activations",
@@ -32,6 +33,8 @@ _HOME = {
     "GramTraining": "flbook.dynamics.gram",
     "PatchTraining": "flbook.dynamics.patches",
     "draw_gram": "flbook.dynamics.wishart",
+    "DenoisingTraining": "flbook.dynamics.denoising",
+    "noising": "flbook.theory.noise_prediction",
     "Batches": "flbook.training.batches",
     "fit": "flbook.training.fit",
     "results": "flbook.runs",

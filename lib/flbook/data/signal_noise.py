@@ -21,7 +21,7 @@ class Sample(NamedTuple):
     x: Float[Tensor, "*E n 2 d"]  # patches [y mu, xi], the input of a network
     observed: Float[Tensor, "*E n"]  # labels to train on, some of them flipped
     y: Float[Tensor, "*E n"]  # true labels
-    mu: Float[Tensor, " d"]  # signal
+    mu: Float[Tensor, " d"] | Float[Tensor, "classes d"]  # signal; or one for each class
     xi: Float[Tensor, "*E n d"]  # noise patches
 
 
@@ -127,6 +127,10 @@ class SignalNoise(Checked):
         """The signal vector."""
         return self.mu_norm * torch.eye(1, self.d, dtype=torch.float64)[0]
 
+    def signal(self, y: Float[Tensor, "*E n"]) -> Float[Tensor, "*E n d"]:
+        """Signal patches of given labels."""
+        return y[..., None] * self.mu
+
     def noise(self, standard: Float[Tensor, "... d"]) -> Float[Tensor, "... d"]:
         """Noise patches from standard normal numbers."""
         xi = self.sigma_xi * standard
@@ -136,8 +140,7 @@ class SignalNoise(Checked):
         """A training sample in float64 on the CPU; a tuple of seeds gives one leading ensemble axis."""
         y, observed = flipped_labels(self.n, self.flip_prob, seed, self.exact_flips)
         xi = self.noise(rng.normal((self.n, self.d), seed, "noise"))
-        signal = y[..., None] * self.mu
-        return Sample(torch.stack([signal, xi], dim=-2), observed, y, self.mu, xi)
+        return Sample(torch.stack([self.signal(y), xi], dim=-2), observed, y, self.mu, xi)
 
     @property
     def test_law(self):
@@ -151,7 +154,7 @@ class SignalNoise(Checked):
         """
         y, observed = flipped_labels(points, self.flip_prob, seed, exact=False, role="test labels")
         xi = self.noise(rng.normal((points, self.d), seed, "test noise"))
-        return Sample(torch.stack([y[..., None] * self.mu, xi], dim=-2), observed, y, self.mu, xi)
+        return Sample(torch.stack([self.signal(y), xi], dim=-2), observed, y, self.mu, xi)
 
 
 def check_sizes(n: int, d: int) -> None:

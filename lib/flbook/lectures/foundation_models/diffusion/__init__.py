@@ -1,0 +1,162 @@
+r"""A denoiser and a classifier of the same shape, on the same signal-noise data: what do their neurons see?
+
+Claim (Han et al. 2025a, Theorems 3.1 and 3.2): the denoiser has a stationary point with
+:math:`|\langle w, \mu\rangle|/|\langle w, \xi\rangle| = \Theta(n\,\mathrm{SNR}^2)`; the classifier learns the signal
+and nothing of the noise where :math:`n\,\mathrm{SNR}^2` is large, and the reverse where it is small.
+"""
+
+import math
+from dataclasses import dataclass
+from itertools import product
+
+import torch
+import xarray as xr
+
+from flbook import devices
+from flbook.domains import Count, Natural, NonNegative, Positive
+from flbook.dynamics.denoising import DenoisingTraining, check_depth, draw_basis
+from flbook.dynamics.patches import Basis, PatchTraining
+from flbook.models.activations import square
+from flbook.runs import Grid, axis, cached, labelled, lattice, sweeps
+from flbook.shapes import Quantity, signs
+from flbook.theory.noise_prediction import noising
+from flbook.training.fit import fit
+from flbook.training.optimizers import GradientDescent, Momentum
+from flbook.training.problem import Params
+
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Setting(Grid):
+    """Everything the experiment depends on; tuples are the axes of the sweep.
+
+    In the book: diffusion times, at one signal strength.
+    """
+
+    n_snr2: tuple[Positive, ...] = axis([0.375, 0.75, 2.0, 6.75], "n SNR²")
+    mu: tuple[Positive, ...] = axis([5.0], "signal strength |μ|")
+    t: tuple[Positive, ...] = axis([0.05, 0.2, 0.5, 1.0, 2.0], "diffusion time t")
+    seed: tuple[Natural, ...] = axis(range(3), "seed")
+    n: Count = 30
+    d: Count = 1000
+    m: Count = 20  # neurons of the denoiser; filters a sign of the classifier
+    sigma_0: NonNegative = 0.03  # initial weights
+    steps: Count = 1000
+
+    @classmethod
+    def tiny(cls) -> "Setting":
+        """A blink."""
+        return cls(n_snr2=(0.75, 3.0), mu=(2.0, 4.0), t=(0.2, 1.0), seed=(0, 1), n=6, d=60, m=4, sigma_0=0.1, steps=40)
+
+    @classmethod
+    def strengths(cls) -> "Setting":
+        """One n SNR², several signal strengths and times."""
+        return cls(n_snr2=(6.75,), mu=(1.0, 2.0, 5.0, 10.0))
+
+    @classmethod
+    def paper(cls) -> "Setting":
+        """The whole grid."""
+        return cls(n_snr2=lattice(0.1, 20, 9), mu=lattice(0.5, 20, 7), t=lattice(0.05, 2, 7), seed=tuple(range(10)),
+                   steps=4000)
+
+    @classmethod
+    def at_noise_one(cls, mu: float, **changed) -> "Setting":
+        """The paper's data, sigma_xi = 1, at one signal strength, ten seeds and t = 0.2."""
+        fixed = {"t": (0.2,), "seed": tuple(range(10))} | changed
+        return cls(mu=(mu,), n_snr2=(cls.n * mu**2 / cls.d,), **fixed)
+
+    def check(self) -> None:
+        """Refuse a dimension in which vectors are too short, and classes of different size."""
+        if self.n % 2:
+            raise ValueError(f"n must be even, as many samples of one class as of the other; got {self.n}")
+        check_depth(self.n, 2 * self.m, self.d)
+
+    def sigma_xi(self, n_snr2: float, mu: float) -> float:
+        """Noise level at which n SNR² has this value."""
+        return mu * math.sqrt(self.n / (n_snr2 * self.d))
+
+    def lr(self, n_snr2: float, mu: float, t: float) -> float:
+        """Largest stable step of gradient descent, about: the loss bends most along the data it sees most of."""
+        alpha, beta = noising(t)
+        along = (alpha * mu / beta) ** 2 * max(1 / 2, 1 / n_snr2)
+        return 0.5 / (beta ** (4 / 3) * max(along, 6.0))
+
+
+def products(setting: Setting, n_snr2: float, mu: float) -> Basis:
+    """Data and 2 m initial neurons of all seeds, by their inner products."""
+    return draw_basis(setting.n, 2 * setting.m, setting.d, mu_norm=mu, sigma_0=setting.sigma_0,
+                      sigma_xi=setting.sigma_xi(n_snr2, mu), seed=setting.seed)
+
+
+def denoiser(setting: Setting, n_snr2: float, mu: float, t: float, device: str = "cpu") -> DenoisingTraining:
+    """The denoisers of all seeds: the first m neurons; two signals for half of the samples each, n noise patches."""
+    drawn, m, n = products(setting, n_snr2, mu), setting.m, setting.n
+    basis = Basis(drawn.b_b, drawn.w_b[..., :m, :], drawn.w_w[..., :m, :m])
+    share = torch.tensor([1 / 2] * 2 + [1 / n] * n, dtype=torch.float64)
+    return DenoisingTraining(basis, share, *noising(t), setting.d).to(devices.device(device))
+
+
+def classifier(setting: Setting, n_snr2: float, mu: float, device: str = "cpu") -> PatchTraining:
+    """The classifiers of all seeds: 2 m quadratic filters on the same data, clean."""
+    n, y = setting.n, torch.tensor([1.0, -1.0]).double().repeat(setting.n // 2)
+    mix = torch.zeros(n, 2, n + 2).double()
+    mix[torch.arange(n), 0, (y < 0).long()] = 1
+    mix[torch.arange(n), 1, 2 + torch.arange(n)] = 1
+    a = signs(2 * setting.m, y) / setting.m
+    network = PatchTraining(products(setting, n_snr2, mu), mix, y, a, square, features=2, orthogonal=True,
+                            sigma_xi=setting.sigma_xi(n_snr2, mu))
+    return network.to(devices.device(device))
+
+
+def seen(network: DenoisingTraining, params: Params) -> tuple[torch.Tensor, torch.Tensor]:
+    """Size of the responses to the signals and to the noise patches, a mean over neurons; of a denoiser."""
+    z = network.responses(params).abs()
+    return z[..., :2].mean((-2, -1)), z[..., 2:].mean((-2, -1))
+
+
+def largest(network: PatchTraining, params: Params) -> tuple[torch.Tensor, torch.Tensor]:
+    """The largest responses to a signal and to a noise patch: of a classifier, whose filters specialise."""
+    z = network.preactivations(params).abs()
+    return z[..., :2].amax((-2, -1)), z[..., 2:].amax((-2, -1))
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Train every denoiser to the end; dimensions (n_snr2, mu, t, seed)."""
+    cells = []
+    for n_snr2, mu, t in product(setting.n_snr2, setting.mu, setting.t):
+        network = denoiser(setting, n_snr2, mu, t, device)
+        params = fit(network, Momentum(setting.lr(n_snr2, mu, t), averaged=True), setting.steps).params
+        rest = network.norm(network.gradient(params))
+        cells.append(torch.stack([*seen(network, params), rest]))
+    signal, noise, rest = torch.stack(cells, 1).unflatten(1, setting.shape[:-1]).cpu()
+    dims = ("n_snr2", "mu", "t", "seed")
+    return labelled({"ratio": (dims, signal / noise, "signal over noise"),
+                     "signal": (dims, signal, "response to a signal"), "noise": (dims, noise, "response to noise"),
+                     "gradient": (dims, rest, "length of the gradient")}, setting.coordinates())
+
+
+run = sweeps(measure, chunk={"t": 1})
+
+
+@cached
+def race(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Ratios of denoiser and classifier over gradient descent, at the first cell; dimensions (step, seed)."""
+    n_snr2, mu, t = setting.n_snr2[0], setting.mu[0], setting.t[0]
+    noisy, labels = denoiser(setting, n_snr2, mu, t, device), classifier(setting, n_snr2, mu, device)
+    ours = Quantity("denoiser", lambda params: torch.divide(*seen(noisy, params)), (), "denoiser")
+    theirs = Quantity("classifier", lambda params: torch.divide(*largest(labels, params)), (), "classifier")
+    rules = GradientDescent(setting.lr(n_snr2, mu, t)), GradientDescent(0.5 * min(1.0, (15 / mu) ** 2))
+    parts = [fit(network, rule, setting.steps, [quantity], ("seed",)).history
+             for network, rule, quantity in zip((noisy, labels), rules, (ours, theirs), strict=True)]
+    return xr.merge(parts).assign_coords(setting.coordinates("seed"))
+
+
+def accuracy(network: PatchTraining, params: Params, points: int = 2000) -> torch.Tensor:
+    """Share of fresh samples whose class a classifier says, from the exact law of fresh noise."""
+    generator = torch.Generator().manual_seed(0)
+    standard = torch.randn(points, network.test_directions, generator=generator, dtype=torch.float64)
+    noise = network.noise_outputs(network.fresh(params, standard))
+    plus, minus = network.feature_outputs(params, torch.eye(2)).unbind(-1)
+    right = (plus[..., None] + noise > 0).double() + (minus[..., None] + noise < 0).double()
+    return right.mean(-1) / 2
