@@ -60,7 +60,7 @@ def rows_at(runs: Mapping[str, xr.DataArray], step: int) -> Figure:
                 mec="none", label=name)  # fmt: skip
     ax.set(xscale="log", ylim=(-0.1, 4.4), xlabel="rank of the word", ylabel="excess of a row [nats]",
            title=f"step {step}")  # fmt: skip
-    ax.legend(loc="lower left", fontsize=9, frameon=False)
+    ax.legend(loc="upper left", fontsize=9, frameon=False)
     return fig
 
 
