@@ -70,7 +70,8 @@ def apart_and_together(excess: xr.DataArray, clock: np.ndarray) -> Figure:
     names = {name: name for name in GROUPS}
     y = "excess loss of a row [nats]"
     plots.learning_curves(grouped(excess), names, title="Over steps: apart", ylabel=y, ax=left)
-    plots.learning_curves(grouped(excess, clock), names, x="time", title="Over ηpᵢt: one curve", ylabel=y, ax=right)
+    plots.learning_curves(grouped(excess, clock), names, x="time", title="Over the row's own time: one curve", ylabel=y,
+                         ax=right)
     return fig
 
 
