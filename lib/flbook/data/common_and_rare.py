@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from flbook import rng
+from flbook.data.signal_noise import alternating_labels
 from flbook.domains import Checked, Count, Positive, Probability, Range, Seeds, checked_arguments
 
 FEATURES = 4  # v_+, v_-, u_+, u_-: the common one of either label, then the rare ones
@@ -81,7 +82,7 @@ class CommonAndRare(Checked):
 
     def labels(self) -> Float[Tensor, " n"]:
         """+1 and -1 by turns."""
-        return 1.0 - 2.0 * (torch.arange(self.n) % 2).double()
+        return alternating_labels(self.n)
 
     def rare(self) -> Bool[Tensor, " n"]:
         """Which samples carry the rare feature."""

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from flbook import rng
-from flbook.data.signal_noise import PatchSize
+from flbook.data.signal_noise import PatchSize, alternating_labels
 from flbook.domains import Checked, Count, Fraction, Positive, Range, Seeds, checked_arguments
 
 
@@ -69,7 +69,7 @@ class Margins(Checked):
     @checked_arguments
     def draw(self, seed: Seeds = 0) -> MarginSample:
         """Training data; a tuple of seeds gives one leading axis."""
-        y, theta = 1.0 - 2.0 * (torch.arange(self.n) % 2).double(), self.margins()
+        y, theta = alternating_labels(self.n), self.margins()
         xi = self.sigma_xi * rng.normal((self.n, self.d), seed, "noise")
         xi[..., 0] = 0.0
         shared = torch.zeros_like(xi)

@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from flbook import rng
+from flbook.data.signal_noise import alternating_labels
 from flbook.domains import Checked, Count, Positive, Probability, Range, Seeds, checked_arguments
 
 Frequency = Annotated[float, Range(0, 1, "(]")]
@@ -88,7 +89,7 @@ class RareFeatures(Checked):
 
     def labels(self) -> Float[Tensor, " n"]:
         """They alternate."""
-        return 1.0 - 2.0 * (torch.arange(self.n) % 2).double()
+        return alternating_labels(self.n)
 
     def kinds(self) -> Int[Tensor, " n"]:
         """Which feature each sample has: the same in both labels."""

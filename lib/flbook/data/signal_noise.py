@@ -25,6 +25,11 @@ class Sample(NamedTuple):
     xi: Float[Tensor, "*E n d"]  # noise patches
 
 
+def alternating_labels(n: int) -> Float[Tensor, " n"]:
+    """Labels +1, -1, +1, ...: balanced classes, whose places lose nothing where the noise is exchangeable."""
+    return 1.0 - 2.0 * (torch.arange(n) % 2).double()
+
+
 def flipped_labels(
     n: int, flip_prob: float, seed: int | tuple[int, ...], exact: bool = True, role: str = "labels"
 ) -> tuple[Tensor, Tensor]:
@@ -58,11 +63,10 @@ def flipped_labels(
     ([1.0, -1.0, 1.0, -1.0], [-1.0, -1.0, 1.0, -1.0])
     """
     require("flip_prob", flip_prob, FlipProbability)
-    index = torch.arange(n)
 
     def draw(one: int) -> Tensor:
         if exact:
-            y, flip = 1.0 - 2.0 * (index % 2).double(), index < round(flip_prob * n)
+            y, flip = alternating_labels(n), torch.arange(n) < round(flip_prob * n)
         else:
             uniform = torch.rand((n, 2), generator=rng.generator(one, role), dtype=torch.float64)
             y, flip = torch.where(uniform[:, 0] < 0.5, 1.0, -1.0).double(), uniform[:, 1] < flip_prob

@@ -11,6 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from flbook import rng
+from flbook.data.signal_noise import alternating_labels
 from flbook.domains import Checked, Count, Natural, NonNegative, Range, Seeds, checked_arguments
 
 
@@ -65,7 +66,7 @@ class StrongWeak(Checked):
 
     def labels(self) -> Float[Tensor, " n"]:
         """+1 and -1 by turns."""
-        return 1.0 - 2.0 * (torch.arange(self.n) % 2).double()
+        return alternating_labels(self.n)
 
     @checked_arguments
     def noise_patches(self, count: int, seed: Seeds, role: str) -> Float[Tensor, "*E count d"]:

@@ -10,7 +10,7 @@ from flbook.plots.explore import live
 from flbook.plots.exponents import exponents
 from flbook.plots.frames import frames
 from flbook.plots.laws import collapse, scaling
-from flbook.plots.look import CHANCE, NOISE, SIGNAL, TEST, THEORY, TRAIN, log_ticks, looks, panels, style
+from flbook.plots.look import CHANCE, NOISE, SIGNAL, TEST, THEORY, TRAIN, log_ticks, looks, panels, shared_legend, style
 from flbook.plots.phase import phase_diagram
 from flbook.plots.picture import png, show
 from flbook.plots.series import series
@@ -39,6 +39,7 @@ __all__ = [
     "png",
     "scaling",
     "series",
+    "shared_legend",
     "show",
     "style",
 ]

@@ -74,8 +74,8 @@ def frames(draw, values, *, label, alt, caption="", name=""):
     Parameters
     ----------
     draw
-        Function of one value that returns a Matplotlib figure of one panel; called once per value. Inches are inches
-        of the page: a figure of four inches is readable on a phone.
+        Function of one value that returns a Matplotlib figure, best of one panel (two stand above each other); called
+        once per value. Inches are inches of the page: a figure of four inches is readable on a phone.
     values
         The values, in the order of the slider; at least two.
     label

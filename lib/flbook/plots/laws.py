@@ -36,6 +36,7 @@ def collapse(
     over: str = "seed",
     log: str = "x",
     title: str = "",
+    legend: bool = True,
     ax: plt.Axes | None = None,
 ) -> Figure:
     """All curves of the `groups` against the one variable that should govern them: do they fall on one?
@@ -59,6 +60,8 @@ def collapse(
         Which axes are logarithmic: "", "x", "y" or "xy".
     title
         Of the panel.
+    legend
+        Below the panel; False: none, where panels share one (`shared_legend`).
     ax
         Axes to draw in; None: a new figure.
 
@@ -105,8 +108,9 @@ def collapse(
         bar.outline.set_visible(False)
         log_ticks(bar.ax)
     log_ticks(ax)
-    handles, texts = ax.get_legend_handles_labels()
-    ax.figure.legend(handles, texts, loc="outside lower center", title=label(da[groups]) if few else None, ncols=3)
+    if legend:
+        handles, texts = ax.get_legend_handles_labels()
+        ax.figure.legend(handles, texts, loc="outside lower center", title=label(da[groups]) if few else None, ncols=3)
     return ax.figure
 
 

@@ -1,7 +1,7 @@
 """The look of a figure: the book's colours, its style, and labels that come from the data's own attributes."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
 
@@ -74,6 +74,12 @@ def panels(count: int = 1, **kwargs) -> tuple[Figure, list[plt.Axes]]:
     fig, axes = plt.subplots(count, 1, figsize=(width, (1, 1.7)[count - 1] * height), squeeze=False, **kwargs)
     fig.flbook_panels = count  # the page shows two beside each other where it has room
     return fig, list(axes[:, 0])
+
+
+def shared_legend(axes: Sequence[plt.Axes], ncols: int = 2) -> None:
+    """One legend for several panels, below them: every label once, in the order in which it comes."""
+    shown = {text: handle for ax in axes for handle, text in zip(*ax.get_legend_handles_labels(), strict=True)}
+    axes[0].figure.legend(shown.values(), shown.keys(), loc="outside lower center", ncols=ncols, fontsize=9)
 
 
 def canvas(ax: plt.Axes | None) -> plt.Axes:

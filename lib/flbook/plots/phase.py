@@ -26,6 +26,7 @@ def phase_diagram(
     title: str = "",
     cmap: str = "viridis",
     over: str = "seed",
+    legend: bool = True,
     ax: plt.Axes | None = None,
 ) -> Figure:
     """The mean of `da` over the seeds as colours over (x, y).
@@ -53,6 +54,8 @@ def phase_diagram(
         Name of a colour map.
     over
         The dimension of the seeds.
+    legend
+        Below the panel; False: none, where panels share one (`shared_legend`).
     ax
         Axes to draw in; None: a new figure.
 
@@ -92,7 +95,7 @@ def phase_diagram(
         spot = float(cell[x]), float(cell[y])
         ax.text(*spot, name, ha="center", va="center", fontweight="bold", bbox=ring, fontsize=9)
     ax.set_title(title)
-    if ax.get_legend_handles_labels()[0]:
+    if legend and ax.get_legend_handles_labels()[0]:
         ax.figure.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return ax.figure
 

@@ -24,6 +24,7 @@ def series(
     log: str = "xy",
     ylim: tuple[float, float] | None = None,
     title: str = "",
+    legend: bool = True,
     ax: plt.Axes | None = None,
 ) -> Figure:
     """Measured series as dots: medians over the seeds, with bars from their 10 % to their 90 % quantile.
@@ -50,6 +51,8 @@ def series(
         Ends of the vertical axis.
     title
         Of the panel.
+    legend
+        Below the panel; False: none, where panels share one (`shared_legend`).
     ax
         Axes to draw in; None: a new figure.
 
@@ -79,5 +82,6 @@ def series(
     if ylim:
         ax.set_ylim(ylim)
     log_ticks(ax)
-    ax.figure.legend(loc="outside lower center", ncols=2, fontsize=9)
+    if legend:
+        ax.figure.legend(loc="outside lower center", ncols=2, fontsize=9)
     return ax.figure

@@ -6,11 +6,11 @@ import torch
 import xarray as xr
 from scipy.special import expit
 
-from flbook import Training, TwoLayerCNN, fit, gradient_descent, results
+from flbook import Training, TwoLayerCNN, fit, gradient_descent, measures, results
 from flbook.lectures.training_strategies import every_rule
 from flbook.lectures.training_strategies.every_rule import RULES, Setting, cell, chosen, until
 from flbook.lectures.training_strategies.every_rule.active_neurons import active, squared_gradient
-from flbook.lectures.training_strategies.every_rule.ground import GROUNDS, GroundSample, missed
+from flbook.lectures.training_strategies.every_rule.ground import GROUNDS, GroundSample
 from flbook.training.losses import squared
 from flbook.training.network import sample_gradients
 
@@ -26,7 +26,8 @@ def test_a_cell_is_plain_training(name):
     problem = Training(cnn, drawn.x, drawn.y, ground.loss)
     params = fit(problem, gradient_descent(0.3), 12).params
     torch.testing.assert_close(found["train_loss"][1], problem.train_loss(params), rtol=1e-4, atol=1e-6)
-    torch.testing.assert_close(found["late_error"][1], missed(problem, params, fresh), atol=0.006, rtol=0)
+    late = measures.test_error_on(problem, params, *fresh)
+    torch.testing.assert_close(found["late_error"][1], late, atol=0.006, rtol=0)
     assert set(found) == set(every_rule.NAMES) and found["share"].shape == (2, 2)
 
 
@@ -86,9 +87,9 @@ def test_where_training_has_diverged_every_sample_is_missed():
     ground = GROUNDS["margins"]
     problem = ground.problem(SEEDS, ground.draw(SEEDS))
     fresh = ground.draw_test(SEEDS)
-    params = {"w": torch.full_like(problem.start()["w"], torch.nan)}
-    assert missed(problem, params, fresh).tolist() == [1, 1]
-    assert missed(problem, {"w": torch.zeros_like(params["w"])}, fresh).tolist() == [1, 1], "no sign is no answer"
+    for value in (torch.nan, 0.0):  # no sign is no answer
+        params = {"w": torch.full_like(problem.start()["w"], value)}
+        assert measures.test_error_on(problem, params, *fresh).tolist() == [1, 1]
 
 
 def test_active_noise_neurons_by_hand():

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from flbook import rng
-from flbook.data.signal_noise import Sample, SignalNoise, flipped_labels
+from flbook.data.signal_noise import Sample, SignalNoise, alternating_labels
 from flbook.domains import Checked, Count, NonNegative, Range
 
 Contrast = Annotated[float, Range(1, ends="(]")]  # more edges inside a class than between the classes
@@ -98,5 +98,5 @@ def on_graph(
     if not data.exact_flips:
         raise ValueError("exact_flips must be True: the blocks of the graph are the two classes, equally large")
     sample = data.draw(seed)
-    y, _ = flipped_labels(data.n, 0.0, 0)
+    y = alternating_labels(data.n)
     return sample, torch.einsum("...ik,...kpd->...ipd", graph.convolution(y, seed), sample.x)

@@ -27,8 +27,7 @@ def apart_and_together(error: xr.DataArray, r: xr.DataArray, theory: Mapping) ->
     error: over (d, mu, seed). r: over (d, mu). theory: closed forms in r, by name.
     """
     fig, (left, right) = plots.panels(2, sharey=True)
-    plots.collapse(error, "mu", "d", title="Over the signal: four curves", ax=left)
-    fig.legends[0].remove()  # the other panel's says the same
+    plots.collapse(error, "mu", "d", title="Over the signal: four curves", legend=False, ax=left)
     plots.collapse(error.assign_coords(r=r), "r", "d", theory=theory, title="Over r: one curve", ax=right)
     right.set_xlim(0.01, 50)
     return fig

@@ -55,18 +55,16 @@ def border(error: xr.DataArray, at: float, borders: Mapping[str, xr.DataArray], 
     paint = {SHORT[name]: colour for name, colour in PAINT.items()}
     line = {"α* = π/(sσ_ξ)²": (np.array([at, at]), np.array([0.0, 0.95]))}
     plots.series(curves, "alpha", paint=paint, joined=True, log="x", lines=line, levels={"chance": 0.5},
-                 ylim=(-0.03, 1), title="Test error", ax=left)
+                 ylim=(-0.03, 1), title="Test error", legend=False, ax=left)
     named = {SHORT[name]: found for name, found in borders.items()}
-    plots.series(named, "size", paint=paint, lines={"α* = π/(sσ_ξ)²": law}, title="Where the feature turns", ax=right)
+    plots.series(named, "size", paint=paint, lines={"α* = π/(sσ_ξ)²": law}, title="Where the feature turns",
+                 legend=False, ax=right)
     for ax in (left, right):
         _marked(ax)
     for line in right.get_lines():  # two rules, one place: the larger marker is open
         if line.get_label() == "sign descent":
             line.set(markersize=13, markerfacecolor="none", markeredgecolor=line.get_color(), zorder=4)
-    for legend in list(fig.legends):  # one for both panels
-        legend.remove()
-    shown = {text: handle for ax in (right, left) for handle, text in zip(*ax.get_legend_handles_labels(), strict=True)}
-    fig.legend(shown.values(), shown.keys(), loc="outside lower center", ncols=3, fontsize=9)
+    plots.shared_legend((right, left), ncols=3)
     return fig
 
 
@@ -79,10 +77,9 @@ def batches(error: xr.DataArray, at: float) -> Figure:
     fig, (ax,) = plots.panels(1)
     fig.set_size_inches(5.2, 2.6)
     plots.series(curves, "batch", paint=paint, joined=True, log="x", lines=line, levels={"chance": 0.5},
-                 ylim=(-0.03, 1), title="Small batches learn the feature", ax=ax)
+                 ylim=(-0.03, 1), title="Small batches learn the feature", legend=False, ax=ax)
     _marked(ax)
-    fig.legends[0].remove()
-    fig.legend(loc="outside lower center", ncols=2, fontsize=9)
+    plots.shared_legend((ax,))
     return fig
 
 

@@ -57,13 +57,11 @@ def by_frequency(parts: Sequence[xr.Dataset], rest: float, law: tuple[np.ndarray
     fig, (left, right) = plots.panels(2, sharex=True)
     outputs = {name: found.z.sel(recipe=name) for name in found.recipe.values}
     lines = {"law of single patches": law}
-    plots.series(outputs, "frequency", joined=True, log="x", lines=lines, levels={"z*": rest}, title="Output", ax=left)
-    fig.legends[0].remove()  # one for both panels
+    plots.series(outputs, "frequency", joined=True, log="x", lines=lines, levels={"z*": rest}, title="Output",
+                 legend=False, ax=left)
     missed = {name: found.test_error.sel(recipe=name) for name in found.recipe.values}
-    plots.series(missed, "frequency", joined=True, log="x", title="Test error", ax=right)
-    fig.legends[0].remove()
-    handles, names = left.get_legend_handles_labels()
-    fig.legend(handles, names, loc="outside lower center", ncols=2, fontsize=9)
+    plots.series(missed, "frequency", joined=True, log="x", title="Test error", legend=False, ax=right)
+    plots.shared_legend((left,))
     return fig
 
 

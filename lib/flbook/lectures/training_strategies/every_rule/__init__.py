@@ -14,10 +14,10 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from flbook import devices
+from flbook import devices, measures
 from flbook.domains import Count, FlipProbability, Fraction, Natural, Positive
 from flbook.lectures.training_strategies.every_rule.active_neurons import squared_gradient
-from flbook.lectures.training_strategies.every_rule.ground import GROUNDS, Ground, GroundSample, missed
+from flbook.lectures.training_strategies.every_rule.ground import GROUNDS, Ground, GroundSample
 from flbook.runs import Grid, axis, labelled, lattice, sweeps
 from flbook.runs.labels import single_precision
 from flbook.training.batches import Batches
@@ -118,8 +118,9 @@ def cell(setting: Setting, where: str, name: str, device: str = "cpu") -> dict[s
     batches = Batches(problem, max(1, n // 10)) if name == "SGD" else problem
     stopped, params, at = until(problem, rule(setting, name, ground, n, lr), batches, setting.steps, ground.level)
     held, fresh = ground.draw(seed, role=1), ground.draw_test(seed)
-    return {"train_loss": problem.train_loss(params), "held_error": missed(problem, stopped, held),
-            "test_error": missed(problem, stopped, fresh), "late_error": missed(problem, params, fresh),
+    error = measures.test_error_on
+    return {"train_loss": problem.train_loss(params), "held_error": error(problem, stopped, *held),
+            "test_error": error(problem, stopped, *fresh), "late_error": error(problem, params, *fresh),
             "share": share(ground, problem, stopped), "square": squared_gradient(problem, stopped), "stop": at}
 
 

@@ -1,11 +1,11 @@
 """Noise neurons in training: how many answer to the noise of a sample of their own label, and what they weigh."""
 
-import numpy as np
 import torch
 import xarray as xr
 from torch import Tensor
 
-from flbook.lectures.training_strategies.every_rule.ground import Ground, GroundSample, missed
+from flbook import measures
+from flbook.lectures.training_strategies.every_rule.ground import Ground, GroundSample
 from flbook.shapes import Quantity
 from flbook.training.by_hand import ByHand
 from flbook.training.fit import fit
@@ -41,19 +41,6 @@ def late_loss(
     return fit(problem, noisy, steps, record, ("lr", "seed"), at=at).history.train_loss.mean("step")
 
 
-def crossing(lr: np.ndarray, error: np.ndarray, level: float) -> float:
-    """The step size beyond the best one at which an error rises through a level, between grid points by its logarithm.
-
-    Examples
-    --------
-    >>> round(crossing(np.array([0.1, 1.0, 10.0]), np.array([0.3, 0.0, 0.2]), 0.1), 2)
-    3.16
-    """
-    after = int(np.argmin(error)) + int(np.argmax(error[np.argmin(error):] > level))
-    share = (level - error[after - 1]) / (error[after] - error[after - 1])
-    return float(lr[after - 1] * (lr[after] / lr[after - 1]) ** share)
-
-
 def course(ground: Ground, rule: Rule, steps: int, seed: tuple[int, ...], linear: bool = False) -> xr.Dataset:
     """Active noise neurons, R and test error over training; dimensions (step, seed)."""
     problem = ground.problem(seed, ground.draw(seed), linear)
@@ -61,5 +48,6 @@ def course(ground: Ground, rule: Rule, steps: int, seed: tuple[int, ...], linear
     record = [Quantity("active", lambda p: active(problem, p), (), "share of noise neurons active"),
               Quantity("square", lambda p: squared_gradient(problem, p), (), "squared gradient R of the outputs"),
               Quantity("train_loss", problem.train_loss, (), "training loss", "nats"),
-              Quantity("test_error", lambda p: missed(problem, p, fresh), (), "test error", "fraction")]
+              Quantity("test_error", lambda p: measures.test_error_on(problem, p, *fresh), (), "test error",
+                       "fraction")]
     return fit(problem, rule, steps, record, ("seed",)).history

@@ -69,10 +69,8 @@ def judged(table: xr.Dataset, names: tuple[str, ...] = tuple(RULES)) -> Figure:
     for ax, what, log, title in zip(axes, ("train_loss", "test_error"), ("xy", "x"),
                                     ("What the judge sees", "What it cannot see"), strict=True):
         lines = {RULES[name]: table[what].sel(rule=name, drop=True).assign_attrs(table[what].attrs) for name in names}
-        plots.series(lines, "lr", log=log, joined=True, title=title, ax=ax)
+        plots.series(lines, "lr", log=log, joined=True, title=title, legend=False, ax=ax)
     axes[0].set_ylim(1e-6, 2)
-    for legend in list(fig.legends):
-        legend.remove()
     axes[1].legend(loc="lower left", fontsize=9, frameon=False)
     return fig
 

@@ -22,7 +22,6 @@ from flbook.models.activations import Power, SmoothLeakyReLU, cube, identity, re
 from flbook.models.cnn import TwoLayerCNN
 from flbook.training.by_hand import ByHand
 from flbook.training.losses import logistic, squared
-from flbook.training.problem import Params, Problem
 
 FAR = 10**6  # between the seeds of training, held-out and test samples
 POINTS = 400  # test samples
@@ -126,7 +125,3 @@ GROUNDS = {
 }
 
 
-def missed(problem: Problem, params: Params, drawn: GroundSample) -> Tensor:
-    """Share of samples whose sign a network does not get; where training has diverged, all."""
-    right = problem.predict(params, drawn.x) * drawn.y > 0
-    return 1 - right.float().mean(-1)

@@ -14,19 +14,17 @@ def exchange(federated: xr.DataArray, alone: xr.DataArray, samples: int) -> Figu
     mean, worth = federated.mean("seed", keep_attrs=True), samples * agreements(federated) ** 1.5
     curves = {f"M = {k}": mean.sel(clients=k, drop=True) for k in federated.clients.values}
     plots.series(curves, "agreement", joined=True, log="", ylim=(-0.02, 0.53), title="Federated clients",
-                 levels={"chance": 0.5}, ax=left)
+                 levels={"chance": 0.5}, legend=False, ax=left)
     name = {"long_name": "worth in samples of one's own"}
     yardstick = alone.mean("seed", keep_attrs=True).rename(n="worth")
     moved = {f"M = {k}": curve.assign_coords(worth=("agreement", worth.sel(clients=k).values, name)).swap_dims(
         agreement="worth") for k, curve in zip(federated.clients.values, curves.values(), strict=True)}
     line = {"a client alone": (yardstick.worth.values, yardstick.values)}
-    plots.series(moved, "worth", lines=line, ylim=(-0.02, 0.53), log="x", title="The same dots, in samples", ax=right)
+    plots.series(moved, "worth", lines=line, ylim=(-0.02, 0.53), log="x", title="The same dots, in samples",
+                 legend=False, ax=right)
     right.set_xlim(1, 120)
     plots.look.log_ticks(right)
-    for legend in list(fig.legends):  # one for both panels
-        legend.remove()
-    shown = {text: handle for ax in (left, right) for handle, text in zip(*ax.get_legend_handles_labels(), strict=True)}
-    fig.legend(shown.values(), shown.keys(), loc="outside lower center", ncols=3, fontsize=9)
+    plots.shared_legend((left, right), ncols=3)
     return fig
 
 

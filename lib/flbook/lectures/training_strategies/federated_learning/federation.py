@@ -16,6 +16,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from flbook import devices, measures, rng
+from flbook.data.signal_noise import alternating_labels
 from flbook.domains import Count, NonNegative, Positive
 from flbook.dynamics.patches import Basis, PatchTraining
 from flbook.models.activations import relu_power
@@ -62,7 +63,7 @@ def pooled(
     xi[..., :features] = 0
     vectors = torch.cat([federation.mu * torch.eye(features, federation.d).expand(len(seed), -1, -1), xi], 1)
     w = initial_weights(federation.d, 2 * federation.m, federation.sigma_0, seed)
-    y = (1 - 2 * (torch.arange(total) % n % 2)).double()
+    y = alternating_labels(n).repeat(len(signals))
     signal = torch.cat([y[:, None] * signals.double().repeat_interleave(n, 0), xi.new_zeros(total, total)], 1)
     noise = torch.cat([xi.new_zeros(total, features), torch.eye(total, dtype=torch.float64)], 1)
     a = signs(w.shape[-2], w) / federation.m

@@ -51,11 +51,10 @@ def growth_and_rest(growth: xr.DataArray, weak: xr.DataArray, mapped: tuple, res
     own = {"network": plots.look.MODELS["network"][0]}
     cycle = np.array([1.0, 1.6])
     laws = {"map": mapped, "2-cycle": (cycle, np.log1p(ratio * (1 - ratio) * (cycle - 1)))}
-    plots.series({"network": growth}, "c", paint=own, lines=laws, log="", title="Growth in a visit", ax=left)
+    plots.series({"network": growth}, "c", paint=own, lines=laws, log="", title="Growth in a visit",
+                 legend=False, ax=left)
     plots.series({"network": weak}, "c", paint=own, lines={"edge of stability": rest}, log="", title="Where it rests",
-                 ax=right)
-    for legend in list(fig.legends):
-        legend.remove()
+                 legend=False, ax=right)
     left.legend(loc="upper left", fontsize=9, frameon=False)
     right.legend(loc="upper left", fontsize=9, frameon=False)
     return fig

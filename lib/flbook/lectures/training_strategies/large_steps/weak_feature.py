@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from flbook import measures
 from flbook.data.strong_weak import StrongWeak
 from flbook.models.activations import relu_power
 from flbook.models.cnn import TwoLayerCNN
@@ -49,11 +50,10 @@ class StrongWeakTraining(ByHand):
     def test_error(self, params: Params, points: int = 500) -> Float[Tensor, "*E"]:
         """Share of wrong signs on fresh samples with the weak feature alone, under fresh noise; a nan is wrong."""
         xi = self.data.noise_patches(points, 0, "fresh noise").to(self.x)
-        wrong = []
-        for y, x in zip((1.0, -1.0), self.data.feature("weak").to(xi), strict=True):
-            f = self.predict(params, torch.stack([x.expand_as(xi), xi], -2))
-            wrong.append(1 - (y * f > 0).double().mean(-1))
-        return sum(wrong) / 2
+        return sum(
+            measures.test_error_on(self, params, torch.stack([x.expand_as(xi), xi], -2), torch.tensor(y)) / 2
+            for y, x in zip((1.0, -1.0), self.data.feature("weak").to(xi), strict=True)
+        )
 
 
 def alone(data: StrongWeak, problem: Training, params: Params, which: str) -> Float[Tensor, "*E"]:

@@ -59,8 +59,8 @@ def growth(found: xr.Dataset, lines: Mapping, ratios: tuple) -> Figure:
     plots.series(measured, "share", paint=PAINT, lines=lines, title="Growth of the rare response", ax=left)
     left.set_ylabel("growth of $\\log|a_u|$ in a step")
     ratio = {"Mixup": found.ratio.sel(rule="mixup")}
-    plots.series(ratio, "share", paint=PAINT, lines={"theory": ratios}, title="Rare over common", ax=right)
-    fig.legends[-1].remove()
+    plots.series(ratio, "share", paint=PAINT, lines={"theory": ratios}, title="Rare over common", legend=False,
+                 ax=right)
     right.set_ylabel("$a_u/a_v$")
     return fig
 
@@ -70,14 +70,12 @@ def borders(error: xr.DataArray, crossings: Mapping[str, xr.DataArray]) -> Figur
     fig, (left, right) = plots.panels(2)
     few = {SHORT[rule]: error.sel(rule=rule) for rule in crossings}
     plots.series(few, "noise_square", paint=PAINT, joined=True, log="x",
-                 title=f"Rare share ρ = {float(error.share):g}", ax=left)
-    fig.legends[-1].remove()
-    for drawn in left.get_legend_handles_labels()[0]:
-        drawn.set_label("_")  # one legend serves both panels
+                 title=f"Rare share ρ = {float(error.share):g}", legend=False, ax=left)
     named = {SHORT[rule]: border for rule, border in crossings.items()}
     shares = np.array([0.02, 0.4])
     few_noise = float(crossings["standard"][0])
     plots.series(named, "share", paint=PAINT, joined=True, title="The noise that hides it",
-                 lines={"∝ ρ": (shares[:1].repeat(2) * [1, 12], few_noise * np.array([1, 12]))}, ax=right)
+                 lines={"∝ ρ": (shares[:1].repeat(2) * [1, 12], few_noise * np.array([1, 12]))}, legend=False, ax=right)
+    plots.shared_legend((right,))
     right.set_ylabel("noise S at a test error of 1/4")
     return fig

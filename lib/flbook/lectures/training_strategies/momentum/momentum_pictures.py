@@ -35,8 +35,7 @@ def apart_and_together(loss: xr.DataArray) -> Figure:
     fig, (left, right) = plots.panels(2, sharey=True)
     forgetting = (loss.lr / loss.memory).assign_attrs(long_name="forgetting 1 - γ", units="1")
     apart = loss.assign_coords(forgetting=forgetting.transpose("lr", "memory"))
-    plots.collapse(apart, "forgetting", "lr", title="Over 1 - γ: three curves", ax=left)
-    fig.legends[0].remove()  # the other panel's says the same
+    plots.collapse(apart, "forgetting", "lr", title="Over 1 - γ: three curves", legend=False, ax=left)
     plots.collapse(loss, "memory", "lr", title="Over the memory: one curve", ax=right)
     return fig
 
@@ -65,10 +64,7 @@ def landing(starts: Mapping[str, tuple[np.ndarray, Mapping[str, np.ndarray]]]) -
         axis = {"start": ("start", start, {"long_name": "feature coefficient at the start", "units": "1"})}
         named = {"long_name": "feature coefficient at the end", "units": "1"}
         dots = {name: xr.DataArray(end, axis, ("start",), attrs=named) for name, end in ends.items()}
-        plots.series(dots, "start", title=title, ax=ax)
+        plots.series(dots, "start", title=title, legend=False, ax=ax)
         ax.label_outer()
-    for legend in list(fig.legends):  # of both panels, one says what the other does
-        legend.remove()
-    handles, labels = axes[0].get_legend_handles_labels()
-    fig.legend(handles, labels, loc="outside lower center", ncols=2, fontsize=9)
+    plots.shared_legend(axes)
     return fig

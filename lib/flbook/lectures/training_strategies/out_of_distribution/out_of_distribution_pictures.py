@@ -100,9 +100,7 @@ def head_starts(measured: xr.DataArray, line: tuple, setting: Setting, start: fl
     """The invariant feature in the end over the head start, and the way to it in the plane for one head start."""
     fig, (left, right) = plots.panels(2)
     plots.series({"ReLU network": measured}, "head_start", lines={"the plane": line}, log="", title="In the end",
-                 ax=left)
-    for legend in list(fig.legends):
-        legend.remove()
+                 legend=False, ax=left)
     left.axvline(start, color=plots.CHANCE, linestyle=":", linewidth=1.3)
     for edge in _edges(setting):
         right.plot(*edge.T, color=plots.THEORY, linestyle="--", linewidth=1.5)

@@ -20,8 +20,7 @@ def maps(error: xr.DataArray, borders: Mapping) -> Figure:
     titles = {"GD": "Gradient descent", "SAM then GD": "SAM, then gradient descent"}
     for ax, (rule, border) in zip(axes, borders.items(), strict=True):
         one = error.sel(rule=rule)
-        plots.phase_diagram(one, "d", "mu", boundary=border, limits=(0, 0.5), title=titles[rule], ax=ax)
-        fig.legends[-1].remove()
+        plots.phase_diagram(one, "d", "mu", boundary=border, limits=(0, 0.5), title=titles[rule], legend=False, ax=ax)
     return fig
 
 
@@ -34,8 +33,7 @@ def switched(survival: xr.DataArray, law: tuple, memorised: xr.DataArray, unit: 
     fig, (left, right) = plots.panels(2)
     measured = {"simulation": survival}
     plots.series(measured, "ratio", paint={"simulation": plots.NOISE}, lines={"2(1−Φ)": law}, log="",
-                 title="Switched off at once ...", ax=left)
-    fig.legends[-1].remove()
+                 title="Switched off at once ...", legend=False, ax=left)
     series = {f"d = {d}": memorised.sel(d=d).drop_vars("d").assign_coords(
         radius=("radius", (memorised.radius / unit.sel(d=d)).values,
                 {"long_name": "radius τ / τ_c", "units": "1"})) for d in memorised.d.values}

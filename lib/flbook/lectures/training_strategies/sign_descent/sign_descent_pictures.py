@@ -60,7 +60,7 @@ def rows_at(runs: Mapping[str, xr.DataArray], step: int) -> Figure:
                 mec="none", label=name)  # fmt: skip
     ax.set(xscale="log", ylim=(-0.1, 4.4), xlabel="rank of the word", ylabel="excess of a row [nats]",
            title=f"step {step}")  # fmt: skip
-    ax.legend(loc="lower left", fontsize=9, frameon=False)
+    ax.legend(loc="upper left", fontsize=9, frameon=False)
     return fig
 
 
@@ -70,7 +70,8 @@ def apart_and_together(excess: xr.DataArray, clock: np.ndarray) -> Figure:
     names = {name: name for name in GROUPS}
     y = "excess loss of a row [nats]"
     plots.learning_curves(grouped(excess), names, title="Over steps: apart", ylabel=y, ax=left)
-    plots.learning_curves(grouped(excess, clock), names, x="time", title="Over ηpᵢt: one curve", ylabel=y, ax=right)
+    plots.learning_curves(grouped(excess, clock), names, x="time", title="Over the row's own time: one curve", ylabel=y,
+                         ax=right)
     return fig
 
 

@@ -15,7 +15,7 @@ from scipy.special import ndtr
 from torch import Tensor
 
 from flbook import rng
-from flbook.data.signal_noise import flipped_labels
+from flbook.data.signal_noise import alternating_labels
 from flbook.domains import Checked, Count, Natural, Positive, Range, checked_arguments
 from flbook.models.patch_attention import VisionTransformer
 
@@ -74,7 +74,7 @@ class TwoTokens(Checked):
         return self._drawn(points, seed, "test noise")
 
     def _drawn(self, n: int, seed: int | tuple[int, ...], role: str) -> TwoTokenSample:
-        y = flipped_labels(n, 0.0, 0)[0].float()
+        y = alternating_labels(n).float()
 
         def one(number: int) -> Tensor:
             generator = rng.generator(number, role)
