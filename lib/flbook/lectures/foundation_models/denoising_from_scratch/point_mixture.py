@@ -73,7 +73,7 @@ def noise_of(x: Tensor, clean: Tensor, kept: float) -> Tensor:
     return (x - math.sqrt(kept) * clean) / math.sqrt(1 - kept)
 
 
-def two_mode_loss(kept: np.ndarray, apart: float = 4.0, width: float = 0.3) -> np.ndarray:
+def two_mode_loss(kept: float | np.ndarray, apart: float = 4.0, width: float = 0.3) -> np.ndarray:
     r"""Bayes loss per coordinate of two modes in the plane, by one integral over the first coordinate.
 
     .. math:: \frac{\bar\alpha s^2}{v} +
