@@ -85,7 +85,7 @@ def test_gaussians_of_one_class_and_of_several():
     gain = kept**0.5 * covariance @ torch.linalg.inv(kept * covariance + (1 - kept) * torch.eye(3))
     torch.testing.assert_close(wiener.denoise(x, kept), mean + (x - kept**0.5 * mean) @ gain.T)
     group = torch.arange(500) % 2  # equal variances: a mixture of points with a width
-    two = GaussianDenoiser(torch.tensor([0.5, 0.5]), MODES.centres, torch.eye(2, dtype=torch.float64).expand(2, 2, 2) * 0.09)
+    two = GaussianDenoiser(torch.tensor([0.5, 0.5]), MODES.centres, 0.09 * torch.eye(2).double().expand(2, 2, 2))
     torch.testing.assert_close(two.noise(x[:, :2], kept), MODES.noise(x[:, :2], kept))
     assert GaussianDenoiser.fitted(points, group, ridge=0.1).covariance.shape == (2, 3, 3)
 

@@ -81,9 +81,9 @@ class PictureDenoiser(nn.Module):
         """The noise in n pictures after t steps each."""
         if x.shape[-3] != 1:
             raise ValueError(f"pictures must have one channel; x has shape {tuple(x.shape)}")
-        told = self.step(clock(t, x)).unflatten(-1, (self.blocks, -1))[..., None, None]  # (*E, n, blocks, channels, 1, 1)
+        told = self.step(clock(t, x)).unflatten(-1, (self.blocks, -1))  # (*E, n, blocks, channels)
         h = self.layer(x, "read")
         for k in range(self.blocks):
-            inner = self.layer(silu(h), f"first{k}") + told[..., k, :, :, :]
+            inner = self.layer(silu(h), f"first{k}") + told[..., k, :, None, None]
             h = h + self.layer(silu(inner), f"second{k}")
         return self.layer(silu(h), "answer")

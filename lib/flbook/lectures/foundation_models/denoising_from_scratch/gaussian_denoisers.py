@@ -32,8 +32,9 @@ class GaussianDenoiser(NamedTuple):
         group = torch.zeros(len(x), dtype=torch.long) if group is None else group
         parts = [x[group == k] for k in group.unique()]
         covariance = torch.stack([torch.cov(part.T, correction=0) for part in parts])
-        share = torch.tensor([len(part) / len(x) for part in parts])
-        return cls(share.to(x), torch.stack([part.mean(0) for part in parts]), covariance + ridge * torch.eye(x.shape[-1]).to(x))
+        share = torch.tensor([len(part) / len(x) for part in parts]).to(x)
+        mean = torch.stack([part.mean(0) for part in parts])
+        return cls(share, mean, covariance + ridge * torch.eye(x.shape[-1]).to(x))
 
     def denoise(self, x: Float[Tensor, "n d"], kept: float) -> Float[Tensor, "n d"]:
         r""":math:`E[x_0 | x_t = x]` under the mixture, where `kept` is :math:`\bar\alpha_t`."""

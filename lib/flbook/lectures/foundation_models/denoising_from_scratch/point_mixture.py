@@ -64,7 +64,7 @@ class PointMixture(Checked):
         return (1 - kept) / v * (share @ centres) + root * self.width**2 / v * x
 
     def noise(self, x: Float[Tensor, "*E n d"], kept: float) -> Float[Tensor, "*E n d"]:
-        r"""The Bayes denoiser :math:`E[\epsilon | x_t = x]`; minus it over :math:`\sqrt{1 - \bar\alpha}` is the score."""
+        r"""The Bayes denoiser :math:`E[\epsilon | x_t = x]`; its score is minus this over :math:`\sqrt{1 - \bar\alpha}`."""
         return noise_of(x, self.denoise(x, kept), kept)
 
 
@@ -73,7 +73,7 @@ def noise_of(x: Tensor, clean: Tensor, kept: float) -> Tensor:
     return (x - math.sqrt(kept) * clean) / math.sqrt(1 - kept)
 
 
-def two_mode_loss(kept: float | np.ndarray, apart: float = 4.0, width: float = 0.3) -> np.ndarray:
+def two_mode_loss(kept: float | np.ndarray, apart: float = 4.0, width: float = 0.3) -> float | np.ndarray:
     r"""Bayes loss per coordinate of two modes in the plane, by one integral over the first coordinate.
 
     .. math:: \frac{\bar\alpha s^2}{v} +
