@@ -54,10 +54,10 @@ def test_training_comes_near_the_bayes_denoiser():
 
 def test_an_ensemble_is_its_members():
     pictures = rng.normal((2, 30, 1, 8, 8), 0, "pictures")
-    both = NoisePrediction(PictureDenoiser(4, 1, SEEDS), TrainingSet(pictures), SCHEDULE, SEEDS, batch=8)
+    both = NoisePrediction(PictureDenoiser(4, SEEDS), TrainingSet(pictures), SCHEDULE, SEEDS, batch=8)
     params = fit(both, Adam(1e-3), 3).params
     for member, seed in enumerate(SEEDS):
-        one = NoisePrediction(PictureDenoiser(4, 1, seed), TrainingSet(pictures[member]), SCHEDULE, seed, batch=8)
+        one = NoisePrediction(PictureDenoiser(4, seed), TrainingSet(pictures[member]), SCHEDULE, seed, batch=8)
         alone = fit(one, Adam(1e-3), 3).params
         for name, p in alone.items():
             torch.testing.assert_close(params[name][member], p, rtol=1e-3, atol=1e-5)
@@ -101,5 +101,5 @@ def test_bad_input_gets_a_sentence():
         list(reverse_path(lambda x, t: x, SCHEDULE, (5, 2), times=(500, 100)))
     with pytest.raises(ValueError, match="^shape must be"):
         list(reverse_path(lambda x, t: x, SCHEDULE, (0, 2)))
-    with pytest.raises(ValueError, match="^pictures must have one channel"):
+    with pytest.raises(ValueError, match="^pictures must have one channel and even edges"):
         PictureDenoiser(4)(torch.zeros(2, 3, 8, 8), torch.ones(2))

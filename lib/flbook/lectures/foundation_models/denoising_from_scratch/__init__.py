@@ -48,7 +48,6 @@ class Setting(Grid):
     seed: tuple[Natural, ...] = axis((0,), "seed")  # of the split, the network, its batches and the test noise
     t: tuple[Count, ...] = axis((20, 60, 120, 200, 300, 500), "noising steps t")
     channels: Count = 16
-    blocks: Count = 2
     steps: Count = 300
     batch: Count = 32
     lr: Positive = 5e-3
@@ -58,7 +57,7 @@ class Setting(Grid):
     @classmethod
     def tiny(cls) -> "Setting":
         """Two networks of two channels after three steps."""
-        return cls(n=(40, 60), seed=(0, 1), t=(60, 300), channels=2, blocks=1, steps=3, batch=4, samples=3,
+        return cls(n=(40, 60), seed=(0, 1), t=(60, 300), channels=2, steps=3, batch=4, samples=3,
                    sampling_steps=4)
 
     @classmethod
@@ -69,7 +68,7 @@ class Setting(Grid):
     @classmethod
     def longer(cls) -> "Setting":
         """Wider networks, trained forty times as long, on more sizes of the training set: for a GPU."""
-        return cls(n=(30, 100, 300, 1000, 1500), seed=tuple(range(10)), channels=64, blocks=4, steps=100_000, lr=1e-3,
+        return cls(n=(30, 100, 300, 1000, 1500), seed=tuple(range(10)), channels=64, steps=100_000, lr=1e-3,
                    batch=128)
 
     def check(self) -> None:
@@ -97,7 +96,7 @@ def pictures(n: int, seed: int) -> Pictures:
 
 def untrained(setting: Setting, seed: int) -> PictureDenoiser:
     """The network before training."""
-    return PictureDenoiser(setting.channels, setting.blocks, seed)
+    return PictureDenoiser(setting.channels, seed)
 
 
 def train(setting: Setting, n: int, seed: int, device: str = "cpu") -> Params:
@@ -189,7 +188,7 @@ run = sweeps(measure, chunk={"n": 1, "seed": 1})
 
 def about(setting: Setting) -> dict:
     """What the checkpoint depends on: the setting of one network."""
-    names = ("channels", "blocks", "steps", "batch", "lr")
+    names = ("channels", "steps", "batch", "lr")
     return {"experiment": "denoising_from_scratch", "version": VERSION, "n": 1500, "seed": 0,
             **{name: getattr(setting, name) for name in names}}
 

@@ -9,7 +9,7 @@ from torch.nn.functional import silu
 
 from flbook import rng
 from flbook.domains import Count, Seeds, checked_arguments
-from flbook.models.convnet import convolve
+from flbook.models.convnet import convolve, pooled
 from flbook.models.layers import MLP
 
 WAVES = 8  # sines, and as many cosines, that say which step it is
@@ -45,12 +45,14 @@ class PointDenoiser(nn.Module):
 
 
 class PictureDenoiser(nn.Module):
-    r"""Convolutions of 3 x 3 pixels with skips; an MLP tells every layer the step.
+    r"""A small U-Net: convolutions of 3 x 3 pixels with skips, at full and at half resolution, told the step.
 
-    .. math:: h \leftarrow h + w_2 * \sigma(w_1 * \sigma(h) + b + A\,\tau(t)), \qquad \sigma = \mathrm{SiLU}
+    .. math:: h \leftarrow h + w_2 * \sigma(w_1 * \sigma(h) + A\,\tau(t)), \qquad \sigma = \mathrm{SiLU}
 
-    in every block, between a layer that reads the picture and one that answers with the noise. Zeros around the picture
-    tell the layers where its border is.
+    in each of three blocks: on all pixels, on means of 2 x 2 of them with twice as many channels, whose result is added
+    back, and on all pixels again. Zeros around the picture tell the layers where its border is.
+
+    Source: Ronneberger et al. (2015) for the two resolutions; Ho et al. (2020), Appendix B, for the step.
 
     Examples
     --------
@@ -61,15 +63,15 @@ class PictureDenoiser(nn.Module):
     sample_axes = 3
 
     @checked_arguments
-    def __init__(self, channels: Count = 24, blocks: Count = 2, seed: Seeds = 0):
+    def __init__(self, channels: Count = 16, seed: Seeds = 0):
         super().__init__()
-        self.blocks = blocks
-        self.step = MLP((2 * WAVES, 4 * channels, blocks * channels), silu, seed=seed, role="step")
-        sizes = {"read": (channels, 1), "answer": (1, channels)}
-        for k in range(blocks):
-            sizes |= {f"first{k}": (channels, channels), f"second{k}": (channels, channels)}
-        for name, (out, inputs) in sizes.items():
-            w = rng.normal((out, inputs, 3, 3), seed, name) / math.sqrt(9 * inputs)
+        c = self.channels = channels
+        self.step = MLP((2 * WAVES, 4 * c, 4 * c), silu, seed=seed, role="step")
+        sizes = {"read": (c, 1), "first_in": (c, c), "first_out": (c, c), "coarse_in": (2 * c, c),
+                 "coarse_out": (2 * c, 2 * c), "up": (c, 2 * c), "last_in": (c, c), "last_out": (c, c),
+                 "answer": (1, c)}  # fmt: skip
+        for name, (outputs, inputs) in sizes.items():
+            w = rng.normal((outputs, inputs, 3, 3), seed, name) / math.sqrt(9 * inputs)
             self.register_parameter(f"w_{name}", nn.Parameter(w.float()))
             self.register_parameter(f"b_{name}", nn.Parameter(w.new_zeros(w.shape[:-3]).float()))
 
@@ -79,11 +81,13 @@ class PictureDenoiser(nn.Module):
 
     def forward(self, x: Float[Tensor, "*E n 1 h w"], t: Tensor) -> Float[Tensor, "*E n 1 h w"]:
         """The noise in n pictures after t steps each."""
-        if x.shape[-3] != 1:
-            raise ValueError(f"pictures must have one channel; x has shape {tuple(x.shape)}")
-        told = self.step(clock(t, x)).unflatten(-1, (self.blocks, -1))  # (*E, n, blocks, channels)
+        if x.ndim < 4 or x.shape[-3] != 1 or x.shape[-1] % 2 or x.shape[-2] % 2:
+            raise ValueError(f"pictures must have one channel and even edges; x has shape {tuple(x.shape)}")
+        told = self.step(clock(t, x))[..., None, None].split([self.channels, 2 * self.channels, self.channels], -3)
         h = self.layer(x, "read")
-        for k in range(self.blocks):
-            inner = self.layer(silu(h), f"first{k}") + told[..., k, :, None, None]
-            h = h + self.layer(silu(inner), f"second{k}")
+        h = h + self.layer(silu(self.layer(silu(h), "first_in") + told[0]), "first_out")
+        coarse = self.layer(silu(pooled(h, "mean")), "coarse_in") + told[1]
+        coarse = coarse + self.layer(silu(coarse), "coarse_out")
+        h = h + self.layer(silu(coarse), "up").repeat_interleave(2, -1).repeat_interleave(2, -2)
+        h = h + self.layer(silu(self.layer(silu(h), "last_in") + told[2]), "last_out")
         return self.layer(silu(h), "answer")
