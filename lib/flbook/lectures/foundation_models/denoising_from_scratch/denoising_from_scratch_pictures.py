@@ -9,8 +9,8 @@ from torch import Tensor
 
 from flbook import plots
 
-NAMES = {"network_test": "network", "memoriser_test": "exact minimum", "smoothed_test": "smoothed", "linear_wiener": "linear",
-         "class_gaussians_test": "Gaussians"}  # fmt: skip
+NAMES = {"network_test": "network", "memoriser_test": "exact minimum", "smoothed_test": "smoothed",
+         "linear_wiener": "linear", "class_gaussians_test": "Gaussians"}  # fmt: skip
 
 
 def sheet(rows: Mapping[str, Tensor]) -> Figure:
@@ -54,8 +54,8 @@ def in_the_plane(points: Tensor, places: Tensor, arrows: Mapping[str, Tensor], t
     colours = {"exact": (plots.THEORY, 0.012), "network": (plots.looks(["network"])["network"][0], 0.005)}
     for name, arrow in arrows.items():
         colour, width = colours[name]
-        ax.quiver(*places.T.numpy(), *arrow.T.numpy(), color=colour, width=width, angles="xy", scale_units="xy", scale=3,
-                  label=name, alpha=0.35 if name == "exact" else 1.0)  # fmt: skip
+        ax.quiver(*places.T.numpy(), *arrow.T.numpy(), color=colour, width=width, label=name, angles="xy",
+                  scale_units="xy", scale=3, alpha=0.35 if name == "exact" else 1.0)  # fmt: skip
     ax.set(xlim=(-4, 4), ylim=(-3, 3), title=title, xlabel="first coordinate", ylabel="second coordinate")
     if arrows:
         fig.legend(loc="outside lower center", ncols=2, fontsize=9)

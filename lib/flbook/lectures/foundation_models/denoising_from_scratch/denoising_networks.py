@@ -49,8 +49,8 @@ class PictureDenoiser(nn.Module):
 
     .. math:: h \leftarrow h + w_2 * \sigma(w_1 * \sigma(h) + A\,\tau(t)), \qquad \sigma = \mathrm{SiLU}
 
-    in each of three blocks: on all pixels, on means of 2 x 2 of them with twice as many channels, whose result is added
-    back, and on all pixels again. Zeros around the picture tell the layers where its border is.
+    in a block on all pixels; then layers of the same kind, with twice as many channels, on means of 2 x 2 pixels, whose
+    result is added back; then another block. Zeros around the picture tell the layers where its border is.
 
     Source: Ronneberger et al. (2015) for the two resolutions; Ho et al. (2020), Appendix B, for the step.
 

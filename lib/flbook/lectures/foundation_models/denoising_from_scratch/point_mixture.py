@@ -64,7 +64,7 @@ class PointMixture(Checked):
         return (1 - kept) / v * (share @ centres) + root * self.width**2 / v * x
 
     def noise(self, x: Float[Tensor, "*E n d"], kept: float) -> Float[Tensor, "*E n d"]:
-        r"""The Bayes denoiser :math:`E[\epsilon | x_t = x]`; the score is minus this over :math:`\sqrt{1-\bar\alpha}`."""
+        r"""The Bayes denoiser :math:`E[\epsilon | x_t = x]`: minus :math:`\sqrt{1 - \bar\alpha}` times the score."""
         return noise_of(x, self.denoise(x, kept), kept)
 
 
