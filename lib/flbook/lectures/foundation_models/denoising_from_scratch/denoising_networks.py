@@ -3,7 +3,7 @@
 import math
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import silu
 
@@ -15,7 +15,7 @@ from flbook.models.layers import MLP
 WAVES = 8  # sines, and as many cosines, that say which step it is
 
 
-def clock(t: Int[Tensor, "*E n"], like: Tensor) -> Float[Tensor, "*E n waves"]:
+def clock(t: Tensor, like: Tensor) -> Float[Tensor, "*E n waves"]:
     """The number of the step as sines and cosines, from a period of 6 steps to one of 6000.
 
     Source: Vaswani et al. (2017), Section 3.5, as used by Ho et al. (2020).
