@@ -103,3 +103,29 @@ def test_bad_input_gets_a_sentence():
         PointMixture(torch.zeros(3))
     with pytest.raises(ValueError, match="^batch must be a whole number"):
         MODES.draw(0, 0)
+
+
+@pytest.mark.parametrize("kept", [0.9, 0.7, 0.5])
+def test_a_training_point_is_recognised_as_often_as_the_bound_says(kept):
+    """Part 2 of the page's proposition on memorising: the weight of the own point, and how often it is large."""
+    x_0 = 1.5 * rng.normal((40, 30), 0, "training set")
+    r = torch.cdist(x_0, x_0).fill_diagonal_(math.inf).amin(-1)
+    square = r.square() * kept / (1 - kept)
+    assert float(square.max()) < 1000
+    bound, allowed = 1 - 40 * (-square / 4).exp(), 40 * (-square / 32).exp()
+    held = torch.zeros(40, dtype=torch.float64)
+    for draw in range(200):
+        noisy = kept**0.5 * x_0 + (1 - kept) ** 0.5 * rng.normal((40, 30), draw, "noise")
+        weights = torch.softmax(-torch.cdist(noisy, kept**0.5 * x_0).square() / (2 * (1 - kept)), -1)
+        held += weights.diagonal() >= bound - 1e-6  # of rounding
+    assert bool((1 - held / 200 <= allowed + 1e-12).all())
+
+
+def test_the_border_of_recognition_is_where_the_exercise_puts_it():
+    """Points at one distance r from each other: with kappa² above 4 log n the own weight is near 1, below it near 0."""
+    n = 2000
+    for kappa_square, low, high in ((8 * math.log(n), 0.9, 1.0), (1.5 * math.log(n), 0.0, 0.2)):
+        noise = rng.normal((200, n), 0, "noise")
+        logs = math.sqrt(kappa_square / 2) * noise  # of every point's likelihood, up to what they share
+        logs[:, 0] += kappa_square / 2  # the own point
+        assert low <= float(torch.softmax(logs, -1)[:, 0].mean()) <= high
