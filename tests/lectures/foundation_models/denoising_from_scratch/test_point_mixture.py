@@ -111,7 +111,6 @@ def test_a_training_point_is_recognised_as_often_as_the_bound_says(kept):
     x_0 = 1.5 * rng.normal((40, 30), 0, "training set")
     r = torch.cdist(x_0, x_0).fill_diagonal_(math.inf).amin(-1)
     square = r.square() * kept / (1 - kept)
-    assert float(square.max()) < 1000
     bound, allowed = 1 - 40 * (-square / 4).exp(), 40 * (-square / 32).exp()
     held = torch.zeros(40, dtype=torch.float64)
     for draw in range(200):
