@@ -38,7 +38,7 @@ from flbook.lectures.benign_overfitting.vision_transformer.two_signals import Tw
 from flbook.lectures.benign_overfitting.xor.clusters import XorSignalNoise
 from flbook.lectures.benign_overfitting.xor.xor_gram import XorGramTraining
 from flbook.lectures.foundation_models.denoising_from_scratch.denoising_networks import PictureDenoiser, PointDenoiser
-from flbook.lectures.foundation_models.denoising_from_scratch.noise_prediction import NoisePrediction
+from flbook.lectures.foundation_models.denoising_from_scratch.denoising_problem import NoisePrediction
 from flbook.lectures.foundation_models.denoising_from_scratch.noise_schedule import NoiseSchedule
 from flbook.lectures.foundation_models.denoising_from_scratch.point_mixture import PointMixture
 from flbook.lectures.in_context_learning.bayes_gap.uniform_attention import UniformAttention

@@ -19,7 +19,7 @@ from flbook.data.ten_digits import ten_digits
 from flbook.domains import Count, Natural, Positive
 from flbook.lectures.foundation_models.denoising_from_scratch.denoising_networks import PictureDenoiser
 from flbook.lectures.foundation_models.denoising_from_scratch.gaussian_denoisers import GaussianDenoiser
-from flbook.lectures.foundation_models.denoising_from_scratch.noise_prediction import (
+from flbook.lectures.foundation_models.denoising_from_scratch.denoising_problem import (
     NoisePrediction,
     TrainingSet,
     predictor,

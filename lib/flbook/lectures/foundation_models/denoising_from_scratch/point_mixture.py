@@ -1,8 +1,8 @@
 r"""Mixtures of Gaussians of one width about given points, and their Bayes denoiser in closed form.
 
-.. math:: x_0 = c_k + s z, \qquad
-   \hat x_0(x) = \sum_k w_k(x)\Big[c_k + \frac{\sqrt{\bar\alpha} s^2}{v}(x - \sqrt{\bar\alpha} c_k)\Big], \qquad
-   w(x) = \mathrm{softmax}_k\Big(-\frac{\|x - \sqrt{\bar\alpha} c_k\|^2}{2 v}\Big),
+.. math:: x_0 = b_k + s z, \qquad
+   \hat x_0(x) = \sum_k w_k(x)\Big[b_k + \frac{\sqrt{\bar\alpha} s^2}{v}(x - \sqrt{\bar\alpha} b_k)\Big], \qquad
+   w(x) = \mathrm{softmax}_k\Big(-\frac{\|x - \sqrt{\bar\alpha} b_k\|^2}{2 v}\Big),
 
 with :math:`v = \bar\alpha s^2 + 1 - \bar\alpha`. Points that are training pictures and a width s = 0 make the exact
 minimiser of the training loss, which memorises; a width above 0 smooths it. Derived on this lecture's page.

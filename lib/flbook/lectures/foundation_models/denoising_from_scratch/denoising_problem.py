@@ -21,7 +21,7 @@ from flbook.lectures.foundation_models.denoising_from_scratch.noise_schedule imp
 from flbook.training.problem import OwnLaw, Params
 
 
-class Drawn(NamedTuple):
+class NoisyBatch(NamedTuple):
     """What a step of training sees."""
 
     noisy: Float[Tensor, "..."]
@@ -65,7 +65,7 @@ class NoisePrediction(OwnLaw):
         """The problem of this step's batch."""
         return replace(self, number=step)
 
-    def sample(self, like: Tensor) -> Drawn:
+    def sample(self, like: Tensor) -> NoisyBatch:
         """The batch of this step, drawn on the CPU."""
         x = self.law.draw(self.batch, self.seed, self.number).to(like)
         lead = 1 if isinstance(self.seed, tuple) else 0
@@ -73,9 +73,9 @@ class NoisePrediction(OwnLaw):
         t = rng.over_seeds(lambda one: torch.randint(
             1, self.schedule.steps + 1, (self.batch,), generator=rng.generator(one, f"times {self.number}")), self.seed)
         t = t.to(like.device)
-        return Drawn(self.schedule.noised(x, t, noise), t, noise)
+        return NoisyBatch(self.schedule.noised(x, t, noise), t, noise)
 
-    def loss(self, params: Params, drawn: Drawn) -> Float[Tensor, "*E"]:
+    def loss(self, params: Params, drawn: NoisyBatch) -> Float[Tensor, "*E"]:
         """Mean squared error a coordinate, of each member."""
         error = torch.func.functional_call(self.model, params, (drawn.noisy, drawn.t)) - drawn.noise
         lead = 1 if isinstance(self.seed, tuple) else 0

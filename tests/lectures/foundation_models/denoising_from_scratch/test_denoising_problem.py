@@ -6,7 +6,7 @@ import torch
 
 from flbook import fit, rng
 from flbook.lectures.foundation_models.denoising_from_scratch.denoising_networks import PictureDenoiser, PointDenoiser
-from flbook.lectures.foundation_models.denoising_from_scratch.noise_prediction import (
+from flbook.lectures.foundation_models.denoising_from_scratch.denoising_problem import (
     NoisePrediction,
     TrainingSet,
     predictor,
