@@ -18,12 +18,12 @@ from flbook import rng
 from flbook.data.ten_digits import ten_digits
 from flbook.domains import Count, Natural, Positive
 from flbook.lectures.foundation_models.denoising_from_scratch.denoising_networks import PictureDenoiser
-from flbook.lectures.foundation_models.denoising_from_scratch.gaussian_denoisers import GaussianDenoiser
 from flbook.lectures.foundation_models.denoising_from_scratch.denoising_problem import (
     NoisePrediction,
     TrainingSet,
     predictor,
 )
+from flbook.lectures.foundation_models.denoising_from_scratch.gaussian_denoisers import GaussianDenoiser
 from flbook.lectures.foundation_models.denoising_from_scratch.noise_schedule import NoiseSchedule
 from flbook.lectures.foundation_models.denoising_from_scratch.point_mixture import PointMixture
 from flbook.lectures.foundation_models.denoising_from_scratch.reverse_diffusion import reverse_path
