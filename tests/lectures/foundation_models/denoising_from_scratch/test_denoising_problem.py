@@ -62,6 +62,7 @@ def test_an_ensemble_is_its_members():
         for name, p in alone.items():
             torch.testing.assert_close(params[name][member], p, rtol=1e-3, atol=1e-5)
     assert both.norm(params).shape == (2,)
+    assert both.loss(params, both.sample(torch.zeros(()))).shape == (2,)
 
 
 def test_a_batch_is_a_function_of_seed_and_step():
