@@ -27,6 +27,8 @@ from flbook.lectures.benign_overfitting.leaky_relu.mixture import Mixture
 from flbook.lectures.benign_overfitting.token_selection.token_attention import TokenAttention
 from flbook.lectures.benign_overfitting.vision_transformer.two_signals import TwoSignals
 from flbook.lectures.benign_overfitting.xor.clusters import XorSignalNoise
+from flbook.lectures.foundation_models.denoising_from_scratch.denoising_networks import PictureDenoiser, PointDenoiser
+from flbook.lectures.foundation_models.denoising_from_scratch.point_mixture import PointMixture
 from flbook.lectures.foundation_models.diffusion.class_signals import ClassSignals
 from flbook.lectures.in_context_learning.bayes_gap.task_mixture import PlanePrompts, SignPrompts
 from flbook.lectures.in_context_learning.bayes_gap.uniform_attention import UniformAttention
@@ -68,7 +70,7 @@ PROMPTS = [
     SingleIndexPrompts(n=3, d=4, r=2, spread=(0.0, 0.0, 0.5), noise=0.3), ConceptPrompts(concepts=3, n=3, d=8),
     FunctionPrompts(fourier_line(3), (1.0, 0.5, 0.5), n=6, noise=0.3), DriftingPrompts(n=4, d=2, noise=0.5),
     SignPrompts(4, 1.5), SignPrompts(3, 1.0, (-2.0, 0.0, 2.0), (0.25, 0.5, 0.25)), PlanePrompts(4, 0.8),
-    *(ShiftedPrompts(2, 4, shift) for shift in SHIFTS),
+    *(ShiftedPrompts(2, 4, shift) for shift in SHIFTS), PointMixture.two_modes(),
 ]
 DRAWS = [  # of seeds and a step
     *(data.draw for data in PROMPTS), lambda batch, seed, step=0: RECALL.questions(batch, seed, step),
@@ -93,6 +95,8 @@ NETWORKS = [  # a network of given seeds, and what two members of it are asked
     (lambda seed: UniformAttention(3, seed=seed), *CONTEXT),
     (lambda seed: ConceptAttention(3, 6, spread=0.5, seed=seed), *WORDS),
     (lambda seed: Mamba(3, 5, 6, seed, torch.float32), *CONTEXT),
+    (lambda seed: PointDenoiser(3, 8, seed), normal(2, 5, 3), torch.arange(10).reshape(2, 5)),
+    (lambda seed: PictureDenoiser(3, seed), normal(2, 5, 1, 8, 8), torch.arange(10).reshape(2, 5)),
 ]
 
 

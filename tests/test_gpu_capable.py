@@ -38,6 +38,10 @@ from flbook.lectures.benign_overfitting.vision_transformer.token_span import Spa
 from flbook.lectures.benign_overfitting.vision_transformer.two_signals import TwoSignals
 from flbook.lectures.benign_overfitting.xor.clusters import XorSignalNoise
 from flbook.lectures.benign_overfitting.xor.xor_gram import XorGramTraining
+from flbook.lectures.foundation_models.denoising_from_scratch.denoising_networks import PictureDenoiser, PointDenoiser
+from flbook.lectures.foundation_models.denoising_from_scratch.denoising_problem import NoisePrediction
+from flbook.lectures.foundation_models.denoising_from_scratch.noise_schedule import NoiseSchedule
+from flbook.lectures.foundation_models.denoising_from_scratch.point_mixture import PointMixture
 from flbook.lectures.in_context_learning.bayes_gap.uniform_attention import UniformAttention
 from flbook.lectures.in_context_learning.concept_prompts import concept_dynamics as concepts
 from flbook.lectures.in_context_learning.concept_prompts.concept_attention import ConceptAttention, PromptAverages
@@ -189,6 +193,8 @@ NETWORKS = {  # a network and what it is asked
     TaskVectorAttention: lambda: (TaskVectorAttention(D), *PAIRS),
     LinearRecall: lambda: (LinearRecall(D, 4), *PAIRS),
     Experts: lambda: (Experts(D, 3, M), SAMPLE.x.float()),
+    PointDenoiser: lambda: (PointDenoiser(D, 4), torch.randn(3, D), torch.ones(3)),
+    PictureDenoiser: lambda: (PictureDenoiser(2), torch.randn(3, 1, 8, 8), torch.ones(3)),
 }
 PROBLEMS = {
     "Training": lambda: Training(cnn(), SAMPLE.x, SAMPLE.observed),
@@ -229,6 +235,8 @@ PROBLEMS = {
     "ReducedConcepts": lambda: concept(concepts.ReducedConcepts),
     "MambaTraining": mamba,
     "ExpertTraining": lambda: ExpertTraining(Experts(D, 3, M, seed=(0, 1)), SAMPLE.x, SAMPLE.observed, seed=(0, 1)),
+    "NoisePrediction": lambda: NoisePrediction(PointDenoiser(width=4, seed=(0, 1)), PointMixture.two_modes(),
+                                               NoiseSchedule(), (0, 1), batch=5),
     "RecallPretraining": lambda: RecallPretraining(TaskVectorAttention(9), FactualRecall(3, 3, 9), batch=4, examples=2),
 }
 RULES = {

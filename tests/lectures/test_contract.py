@@ -62,6 +62,8 @@ TOO_LONG = {
                                                "lecture's test compares the steps before that",
     "in_context_learning/concept_prompts": "float32's rounding steers training at the largest noise; the lecture's "
                                            "test compares cells at less",
+    "foundation_models/denoising_from_scratch": "float32's rounding steers training; the lecture's test compares what "
+                                                "needs no network, and the losses of the checkpoint",
     "in_context_learning/what_is_icl": "one network is trained for twelve minutes; its test recomputes errors from it",
     "training_strategies/every_rule": "at the largest steps float32's rounding decides; the lecture's test compares "
                                       "cells at others",

@@ -1,0 +1,62 @@
+"""Pictures of this lecture: what a page should not have to spell out."""
+
+from collections.abc import Mapping
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from flbook import plots
+
+NAMES = {"network_test": "network", "memoriser_test": "exact minimum", "kernel_smoothed": "smoothed",
+         "linear_wiener": "linear", "class_gaussians_test": "Gaussians"}  # fmt: skip
+
+
+def sheet(rows: Mapping[str, Tensor]) -> Figure:
+    """Grey pictures ``(k, 1, 8, 8)`` in rows, each row under its name; ink is dark."""
+    fig, (ax,) = plots.panels()
+    count, size = len(next(iter(rows.values()))), 8
+    whole = np.full((len(rows) * (size + 4), count * (size + 1) - 1), np.nan)
+    for k, pictures in enumerate(rows.values()):
+        for i, picture in enumerate(pictures):
+            top, left = k * (size + 4) + 4, i * (size + 1)
+            whole[top : top + size, left : left + size] = picture[0].numpy().clip(-0.9, 1.9)
+    ax.imshow(whole, cmap="gray_r", interpolation="nearest")
+    for k, name in enumerate(rows):
+        ax.text(-0.5, k * (size + 4) + 3, name, fontsize=9, fontweight="bold", va="bottom")
+    ax.axis("off")
+    fig.set_size_inches(5.2, 5.2 * whole.shape[0] / whole.shape[1] + 0.1)
+    return fig
+
+
+def nearest_pictures(x: Tensor, training: Tensor) -> Tensor:
+    """For each picture the nearest training picture."""
+    return training[(x.flatten(1)[:, None] - training.flatten(1)).square().sum(-1).argmin(-1)]
+
+
+def by_noise(found: xr.Dataset) -> Figure:
+    """Losses against the number of noising steps: on new pictures, and on training pictures."""
+    fig, (left, right) = plots.panels(2)
+    found = found.rename(wiener_test="linear_wiener", smoothed_test="kernel_smoothed")  # colours go by name
+    plots.learning_curves(found, NAMES, x="t", log="xy", title="New pictures", ylabel="loss per pixel", ax=left)
+    seen = {"network_train": "network", "memoriser_train": "exact minimum"}
+    plots.learning_curves(found, seen, x="t", log="x", title="Training pictures", ylabel="loss per pixel", ax=right)
+    right.set_ylim(-0.04, 1.0)
+    return fig
+
+
+def in_the_plane(points: Tensor, places: Tensor, arrows: Mapping[str, Tensor], title: str) -> Figure:
+    """Samples on their way, and at some places arrows that lead to less noise: the network's and the exact ones."""
+    fig, (ax,) = plots.panels()
+    fig.set_size_inches(4.6, 3.4)
+    ax.plot(*points.T.numpy(), ".", color=plots.TRAIN, markersize=3, alpha=0.6, zorder=1)
+    colours = {"exact": (plots.THEORY, 0.012), "network": (plots.looks(["network"])["network"][0], 0.005)}
+    for name, arrow in arrows.items():
+        colour, width = colours[name]
+        ax.quiver(*places.T.numpy(), *arrow.T.numpy(), color=colour, width=width, label=name, angles="xy",
+                  scale_units="xy", scale=3, alpha=0.35 if name == "exact" else 1.0)  # fmt: skip
+    ax.set(xlim=(-4, 4), ylim=(-3, 3), title=title, xlabel="first coordinate", ylabel="second coordinate")
+    if arrows:
+        fig.legend(loc="outside lower center", ncols=2, fontsize=9)
+    return fig
