@@ -1,1 +1,1 @@
-"""Foundation models: features learned by contrastive pre-training, by diffusion, and by attention distilled to linear."""
+"""Foundation models: features that contrastive pre-training and diffusion learn, and attention made linear."""
