@@ -65,6 +65,7 @@ from flbook.models import TwoLayerCNN
 from flbook.models.activations import Power
 from flbook.models.attention import LinearAttention, LinearTransformer
 from flbook.models.convnet import ConvNet
+from flbook.models.encoder import PatchEncoder
 from flbook.models.layers import MLP, Linear
 from flbook.models.mamba import Mamba, SelectiveLayer
 from flbook.models.patch_attention import VisionTransformer
@@ -156,6 +157,7 @@ NETWORKS = {  # a network and what it is asked
     VGG: lambda: (VGG((1, 8, 8), "small"), torch.randn(3, 1, 8, 8)),
     TwoLayer: lambda: (TwoLayer(D, 4, dtype=torch.float32), torch.randn(3, D)),
     MLP: lambda: (MLP((D, 4)), torch.randn(3, D)),
+    PatchEncoder: lambda: (PatchEncoder(D, M, seed=(0, 1)), SAMPLE.x.float()),
     CubeFeatures: lambda: (CubeFeatures((D, 4)), torch.randn(3, D)),
     LinearAttention: lambda: (LinearAttention(torch.randn(D, D)), *CONTEXT),
     LinearTransformer: lambda: (LinearTransformer(D, 2), *CONTEXT),
