@@ -37,6 +37,8 @@ from flbook.lectures.benign_overfitting.vision_transformer.token_span import Spa
 from flbook.lectures.benign_overfitting.vision_transformer.two_signals import TwoSignals
 from flbook.lectures.benign_overfitting.xor.clusters import XorSignalNoise
 from flbook.lectures.benign_overfitting.xor.xor_gram import XorGramTraining
+from flbook.lectures.foundation_models import contrastive_digits
+from flbook.lectures.foundation_models.contrastive_digits.pretraining import DigitPretraining
 from flbook.lectures.in_context_learning.bayes_gap.uniform_attention import UniformAttention
 from flbook.lectures.in_context_learning.concept_prompts import concept_dynamics as concepts
 from flbook.lectures.in_context_learning.concept_prompts.concept_attention import ConceptAttention, PromptAverages
@@ -144,6 +146,10 @@ def concept(kind: type) -> Problem:
     return kind.of(layer, data) if kind is concepts.ReducedConcepts else kind(layer, data, batch=3)
 
 
+def digit_pairs(partner: str) -> DigitPretraining:
+    return contrastive_digits.Setting.tiny().problem(partner)
+
+
 def mamba() -> MambaTraining:
     drawn = LinearPrompts(n=N, d=3).draw(5, 0)
     return MambaTraining.on(Mamba(3, 4, N), drawn.context, drawn.query, drawn.target)
@@ -222,6 +228,9 @@ PROBLEMS = {
     "EveryPrompt": lambda: concept(concepts.EveryPrompt),
     "ReducedConcepts": lambda: concept(concepts.ReducedConcepts),
     "MambaTraining": mamba,
+    "DigitPretraining": lambda: digit_pairs("recoloured views"),
+    "DigitPretraining of captions": lambda: digit_pairs("captions"),
+    "DigitPretraining of classes": lambda: digit_pairs("weighted classes"),
     "ExpertTraining": lambda: ExpertTraining(Experts(D, 3, M, seed=(0, 1)), SAMPLE.x, SAMPLE.observed, seed=(0, 1)),
     "RecallPretraining": lambda: RecallPretraining(TaskVectorAttention(9), FactualRecall(3, 3, 9), batch=4, examples=2),
 }

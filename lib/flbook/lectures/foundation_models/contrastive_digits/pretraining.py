@@ -24,7 +24,7 @@ from flbook.models.layers import MLP
 from flbook.training.batches import Batches
 from flbook.training.info_nce import InfoNCE, all_others
 from flbook.training.losses import cross_entropy
-from flbook.training.problem import Params, Problem
+from flbook.training.problem import Params, Problem, refuse
 
 PIXELS = 3 * 8 * 8
 TRAINED = ("views", "recoloured views", "captions", "class captions", "classes", "weighted classes")
@@ -107,6 +107,7 @@ class DigitPretraining(Problem):
 
     def train_loss(self, params: Params, *, x: Tensor | None = None, observed: Tensor | None = None) -> Tensor:
         """Mean loss of each member, shape ``*E``."""
+        refuse(self, x=x, observed=observed)
         if "views" in self.partner:
             pair = [self._beyond(params, self.encode(params, self._view(role))) for role in ("first", "second")]
             return self._contrast(*pair)
@@ -117,6 +118,7 @@ class DigitPretraining(Problem):
 
     def gradient(self, params: Params, *, x: Tensor | None = None, observed: Tensor | None = None) -> Params:
         """Gradient of each member's loss: one backward pass, since members do not share weights."""
+        refuse(self, x=x, observed=observed)
         leaves = {name: p.detach().requires_grad_() for name, p in params.items()}
         grads = torch.autograd.grad(self.train_loss(leaves).sum(), list(leaves.values()))
         return dict(zip(leaves, grads, strict=True))
