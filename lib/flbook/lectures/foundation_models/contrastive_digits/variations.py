@@ -1,7 +1,7 @@
 """The same networks trained otherwise: does the order of what they learn hang on a number that somebody chose?
 
-Claim (measured): at every one of these settings, captions that name the colour answer better on a shifted palette than
-captions that do not; and views that keep the colour end no higher than an untrained encoder.
+Claim (measured): where the temperature leaves the similarity room, captions that name the colour answer better on a
+shifted palette than captions that do not; and views that keep the colour end below an untrained encoder.
 """
 
 from dataclasses import dataclass, replace
