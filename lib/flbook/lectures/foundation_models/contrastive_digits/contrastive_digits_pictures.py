@@ -6,6 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import xarray as xr
 from matplotlib.figure import Figure
+from torch import Tensor
 
 from flbook import plots
 
@@ -36,11 +37,12 @@ def _rows(ax: plt.Axes, found: xr.Dataset, partners: Sequence[str], prefix: str,
 
 
 @plots.look.styled
-def sheet(x: np.ndarray, digits: np.ndarray, test: np.ndarray, test_digits: np.ndarray, columns: int = 10) -> Figure:
+def sheet(x: Tensor, digits: Tensor, test: Tensor, test_digits: Tensor, columns: int = 10) -> Figure:
     """One picture of every class from the training pictures above, and one from the test pictures below."""
-    rows = [np.stack([part[np.flatnonzero(own == digit)[0]] for digit in range(columns)])
-            for part, own in ((x, digits), (test, test_digits))]
-    return plots.picture_sheet(np.concatenate(rows), columns=columns, title="Above: training. Below: palette shifted")
+    rows = [part[(own == digit).nonzero()[0, 0]] for part, own in ((x, digits), (test, test_digits))
+            for digit in range(columns)]
+    title = "Above: training. Below: palette shifted"
+    return plots.picture_sheet(np.stack([row.numpy() for row in rows]), columns=columns, title=title)
 
 
 @plots.look.styled
