@@ -32,8 +32,8 @@ def _rows(ax: plt.Axes, found: xr.Dataset, partners: Sequence[str], prefix: str,
         ax.errorbar(share.mean("seed"), places, xerr=share.std("seed"), fmt=marker, color=colour, label=text)
     ax.axvline(0.1, color=plots.look.CHANCE, linestyle=":", linewidth=1)
     ax.set_yticks(places, [NAMES[name] for name in partners])
-    ax.set(xlim=(0, 1), ylim=(-0.6, len(partners) - 0.4), xlabel="accuracy [fraction]", title=title)
-    ax.legend(loc="upper left" if prefix else "lower left", fontsize=9)
+    ax.set(xlim=(0, 1), ylim=(-1.7, len(partners) - 0.4), xlabel="accuracy [fraction]", title=title)
+    ax.legend(loc="lower right", ncols=2, fontsize=9)
 
 
 @plots.look.styled
@@ -66,6 +66,7 @@ def otherwise(found: xr.Dataset) -> Figure:
     """Accuracy on the shifted palette for every way to train."""
     fig, (left, right) = plots.panels(2, sharex=True)
     places = np.arange(found.sizes["variation"])[::-1]
+    fig.set_size_inches(5.2, 7.6)
     shown = ((left, "shifted", ("untrained", "views", "recoloured views"), "A linear probe on top"),
              (right, "answers_shifted", ("class captions", "captions"), "The network's own answers"))
     for ax, name, partners, title in shown:
@@ -74,6 +75,6 @@ def otherwise(found: xr.Dataset) -> Figure:
             ax.errorbar(share.mean("seed"), places, xerr=share.std("seed"), fmt=marker, color=colour,
                         label=NAMES[partner])
         ax.set_yticks(places, found.variation.values)
-        ax.set(xlim=(0, 1), xlabel="accuracy, palette shifted [fraction]", title=title)
-        ax.legend(loc="lower right", fontsize=9)
+        ax.set(xlim=(0, 1), ylim=(-3.6, len(places) - 0.4), xlabel="accuracy [fraction]", title=title)
+        ax.legend(loc="lower left", fontsize=9)
     return fig
