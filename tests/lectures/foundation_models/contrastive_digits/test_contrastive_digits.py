@@ -146,6 +146,20 @@ def test_pixels_and_an_untrained_encoder_are_not_trained():
     assert (rows.shifted.sel(partner="grey pixels") == rows["same"].sel(partner="grey pixels")).all()
 
 
+def test_pixels_are_probed_where_the_columns_say():
+    rows, data = contrastive_digits.measure(replace(TINY, partner=("pixels",))).isel(partner=0), TINY.data()
+    random = replace(data, tied=0.0)
+    tied, free = data.draw(TINY.seed), random.draw(TINY.seed)
+    there = {"shifted": data.draw_test(TINY.seed, shift=1), "same": data.draw_test(TINY.seed, shift=0),
+             "free": random.draw_test(TINY.seed)}
+    for name, test in there.items():
+        fitted = free if name == "free" else tied
+        answers = linear_probe(fitted.x.flatten(2), fitted.label)(test.x.flatten(2))
+        np.testing.assert_allclose(rows[name], (answers == test.digit).double().mean(-1), err_msg=name)
+    colours = linear_probe(free.x.flatten(2), free.colour)(there["free"].x.flatten(2))
+    np.testing.assert_allclose(rows.colour, (colours == there["free"].colour).double().mean(-1))
+
+
 def test_what_a_picture_lacks_is_refused():
     with pytest.raises(ValueError, match="^size must be at most n = 60, pictures of a batch; got 61$"):
         replace(TINY, size=61)

@@ -21,7 +21,7 @@ def both_palettes(found: xr.Dataset, probed: Sequence[str], answered: Sequence[s
     """Accuracies on both palettes, of probes (left) and of own answers (right); bars of one standard deviation."""
     fig, (left, right) = plots.panels(2, sharex=True)
     _rows(left, found, probed, "", "A linear probe on top")
-    _rows(right, found, answered, "answers_", "The network's own answers")
+    _rows(right, found, answered, "answers_", "Own answers")
     return fig
 
 
@@ -32,8 +32,9 @@ def _rows(ax: plt.Axes, found: xr.Dataset, partners: Sequence[str], prefix: str,
         ax.errorbar(share.mean("seed"), places, xerr=share.std("seed"), fmt=marker, color=colour, label=text)
     ax.axvline(0.1, color=plots.look.CHANCE, linestyle=":", linewidth=1)
     ax.set_yticks(places, [NAMES[name] for name in partners])
-    ax.set(xlim=(0, 1), ylim=(-1.7, len(partners) - 0.4), xlabel="accuracy [fraction]", title=title)
-    ax.legend(loc="lower right", ncols=2, fontsize=9)
+    ax.set(xlim=(0, 1), ylim=(-0.6 if prefix else -2.1, len(partners) - 0.4), xlabel="accuracy [fraction]", title=title)
+    if not prefix:
+        ax.legend(loc="lower right", fontsize=9)
 
 
 @plots.look.styled
@@ -56,8 +57,8 @@ def confusion(share: xr.DataArray, title: str) -> Figure:
     image = ax.imshow(np.concatenate([tables[0], gap, tables[1]], 1), vmin=0, vmax=1, cmap="viridis")
     ax.set_xticks([*range(0, 10, 3), *range(12, 22, 3)], [*range(0, 10, 3)] * 2)
     ax.set_yticks(range(0, 10, 3))
-    ax.set(xlabel="answer; captions: digit (left), digit and colour (right)", ylabel="digit", title=title)
-    fig.colorbar(image, ax=ax, label="share of the answers", shrink=0.8)
+    ax.set(xlabel="answer (left: captions of the digit alone)", ylabel="digit", title=title)
+    fig.colorbar(image, ax=ax, label="share", shrink=0.7)
     return fig
 
 
@@ -68,7 +69,7 @@ def otherwise(found: xr.Dataset) -> Figure:
     places = np.arange(found.sizes["variation"])[::-1]
     fig.set_size_inches(5.2, 7.6)
     shown = ((left, "shifted", ("untrained", "views", "recoloured views"), "A linear probe on top"),
-             (right, "answers_shifted", ("class captions", "captions"), "The network's own answers"))
+             (right, "answers_shifted", ("class captions", "captions"), "Own answers"))
     for ax, name, partners, title in shown:
         for (colour, marker), partner in zip(plots.look.looks(list(partners)).values(), partners, strict=True):
             share = found[name].sel(partner=partner)
