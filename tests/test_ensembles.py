@@ -8,6 +8,7 @@ from torch import nn
 from whole_library import classes
 
 from flbook.data import LinearPrompts, SignalNoise, SingleIndex, TaskPool, Teacher
+from flbook.data.coloured_classes import ColouredClasses
 from flbook.data.common_and_rare import CommonAndRare
 from flbook.data.environments import Environments
 from flbook.data.images import ImageNoise, digits
@@ -60,6 +61,8 @@ SAMPLES = [
     FlippedImages(digits(), n=6), Mixture(n=8, d=12), TwoSignals(n=6, d=8, tokens=4), XorSignalNoise(n=8, d=10),
     SparseParity(n=9, d=7, k=3), ColouredDigits(n=10), SparseNoise(n=6, d=12, s=3),
     ExpertClusters(n=6, d=12, clusters=2), TwoTokens(n=6, d=12, s=3), ClassSignals(n=6, d=12, flip_prob=0.3),
+    SparseParity(n=9, d=7, k=3), ColouredDigits(n=10), ColouredClasses(n=1780), SparseNoise(n=6, d=12, s=3),
+    ExpertClusters(n=6, d=12, clusters=2), TwoTokens(n=6, d=12, s=3),
 ]
 DRAWN = [  # laws whose tests draw fresh noise by themselves, or take it from its exact law
     Margins(n=6, d=8, share=0.5), StrongWeak(n=4, d=8, noise=0.2), RareFeatures(n=40, d=16),

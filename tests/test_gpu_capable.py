@@ -38,6 +38,8 @@ from flbook.lectures.benign_overfitting.vision_transformer.token_span import Spa
 from flbook.lectures.benign_overfitting.vision_transformer.two_signals import TwoSignals
 from flbook.lectures.benign_overfitting.xor.clusters import XorSignalNoise
 from flbook.lectures.benign_overfitting.xor.xor_gram import XorGramTraining
+from flbook.lectures.foundation_models import contrastive_digits
+from flbook.lectures.foundation_models.contrastive_digits.pretraining import DigitPretraining
 from flbook.lectures.foundation_models.denoising_from_scratch.denoising_networks import PictureDenoiser, PointDenoiser
 from flbook.lectures.foundation_models.denoising_from_scratch.denoising_problem import NoisePrediction
 from flbook.lectures.foundation_models.denoising_from_scratch.noise_schedule import NoiseSchedule
@@ -70,6 +72,7 @@ from flbook.models import TwoLayerCNN
 from flbook.models.activations import Power
 from flbook.models.attention import LinearAttention, LinearTransformer
 from flbook.models.convnet import ConvNet
+from flbook.models.encoder import PatchEncoder
 from flbook.models.layers import MLP, Linear
 from flbook.models.mamba import Mamba, SelectiveLayer
 from flbook.models.patch_attention import VisionTransformer
@@ -153,6 +156,10 @@ def concept(kind: type) -> Problem:
     return kind.of(layer, data) if kind is concepts.ReducedConcepts else kind(layer, data, batch=3)
 
 
+def digit_pairs(partner: str) -> DigitPretraining:
+    return contrastive_digits.Setting.tiny().problem(partner)
+
+
 def mamba() -> MambaTraining:
     drawn = LinearPrompts(n=N, d=3).draw(5, 0)
     return MambaTraining.on(Mamba(3, 4, N), drawn.context, drawn.query, drawn.target)
@@ -167,6 +174,7 @@ NETWORKS = {  # a network and what it is asked
     TwoLayer: lambda: (TwoLayer(D, 4, dtype=torch.float32), torch.randn(3, D)),
     TiedDenoiser: lambda: (TiedDenoiser(D, M, 0.5), torch.randn(3, 2, D)),
     MLP: lambda: (MLP((D, 4)), torch.randn(3, D)),
+    PatchEncoder: lambda: (PatchEncoder(D, M, seed=(0, 1)), SAMPLE.x.float()),
     CubeFeatures: lambda: (CubeFeatures((D, 4)), torch.randn(3, D)),
     LinearAttention: lambda: (LinearAttention(torch.randn(D, D)), *CONTEXT),
     LinearTransformer: lambda: (LinearTransformer(D, 2), *CONTEXT),
@@ -234,6 +242,9 @@ PROBLEMS = {
     "EveryPrompt": lambda: concept(concepts.EveryPrompt),
     "ReducedConcepts": lambda: concept(concepts.ReducedConcepts),
     "MambaTraining": mamba,
+    "DigitPretraining": lambda: digit_pairs("recoloured views"),
+    "DigitPretraining of captions": lambda: digit_pairs("captions"),
+    "DigitPretraining of classes": lambda: digit_pairs("weighted classes"),
     "ExpertTraining": lambda: ExpertTraining(Experts(D, 3, M, seed=(0, 1)), SAMPLE.x, SAMPLE.observed, seed=(0, 1)),
     "NoisePrediction": lambda: NoisePrediction(PointDenoiser(width=4, seed=(0, 1)), PointMixture.two_modes(),
                                                NoiseSchedule(), (0, 1), batch=5),

@@ -22,3 +22,11 @@ def test_a_split_leaves_nothing_out_and_nothing_twice():
 def test_a_split_needs_both_halves(n):
     with pytest.raises(ValueError, match=rf"^n must be a whole number in \[1, 1796\]; got {n}$"):
         ten_digits(n)
+
+
+def test_brightness_is_the_same_pictures_between_0_and_1():
+    bright, standard = ten_digits(900, seed=2, standard=False), ten_digits(900, seed=2)
+    assert bright.x.min() == bright.x_test.min() == 0 and bright.x.max() == bright.x_test.max() == 1
+    slope = (standard.x[0].max() - standard.x[0].min()) / (bright.x[0].max() - bright.x[0].min())
+    torch.testing.assert_close(standard.x - standard.x.min(), slope * bright.x)
+    assert torch.equal(bright.y_test, standard.y_test)

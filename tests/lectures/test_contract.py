@@ -24,6 +24,8 @@ LOOSE = {
     "benign_overfitting/leaky_relu": (1e-2, 0.004),
     "benign_overfitting/output_layer": (1e-4, 0.002),
     "benign_overfitting/relu_heatmap": (2e-3, 0.008),
+    "foundation_models/contrastive_digits": (1e-4, 0.02),  # sixteen of 797 test pictures, after Adam in float32
+    "foundation_models/variations": (1e-4, 0.02),
     "representation/concept_direction": (1e-4, 3e-3),
     "representation/features_in_real_networks": (1e-4, 2.1e-3),  # one of 500 test pictures
     "representation/loss_path_kernel": (2e-3, 1e-4),

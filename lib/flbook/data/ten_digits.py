@@ -20,10 +20,11 @@ class Split(NamedTuple):
     y_test: Int[Tensor, "*E t"]
 
 
-def ten_digits(n: int = 1000, seed: int | tuple[int, ...] = 0) -> Split:
+def ten_digits(n: int = 1000, seed: int | tuple[int, ...] = 0, standard: bool = True) -> Split:
     """The 1797 handwritten digits that come with scikit-learn, 8 x 8 pixels, float64: n to train on, the rest to test.
 
-    All pixels are shifted and divided by one number each, such that the whole set has mean 0 and variance 1.
+    All pixels are shifted and divided by one number each, such that the whole set has mean 0 and variance 1; or, if not
+    `standard`, a pixel is a brightness from 0 to 1.
 
     Parameters
     ----------
@@ -31,6 +32,8 @@ def ten_digits(n: int = 1000, seed: int | tuple[int, ...] = 0) -> Split:
         Training pictures, from 1 to 1796.
     seed
         Of which pictures are for training; a tuple of seeds gives one leading ensemble axis.
+    standard
+        Mean 0 and variance 1, or brightness?
 
     Raises
     ------
@@ -46,6 +49,7 @@ def ten_digits(n: int = 1000, seed: int | tuple[int, ...] = 0) -> Split:
     (torch.Size([1000, 1, 8, 8]), torch.Size([797, 1, 8, 8]))
     """
     pixels, classes = _all()
+    pixels = (pixels - pixels.mean()) / pixels.std(correction=0) if standard else pixels / 16
     require("n", n, Annotated[int, Range(1, len(classes) - 1)])
     order = rng.over_seeds(lambda one: torch.randperm(len(classes), generator=rng.generator(one, "images")), seed)
     train, test = order.split((n, len(classes) - n), dim=-1)
@@ -54,9 +58,9 @@ def ten_digits(n: int = 1000, seed: int | tuple[int, ...] = 0) -> Split:
 
 @lru_cache
 def _all() -> tuple[Tensor, Tensor]:
-    """Every picture, shifted and scaled, and its class; nobody writes into them."""
+    """Every picture, pixels from 0 to 16, and its class; nobody writes into them."""
     from sklearn.datasets import load_digits
 
     found = load_digits()
     pixels = torch.from_numpy(found.images)[:, None]
-    return (pixels - pixels.mean()) / pixels.std(correction=0), torch.from_numpy(found.target).long()
+    return pixels, torch.from_numpy(found.target).long()
