@@ -1,8 +1,9 @@
 r"""How many random features linear attention needs: as many as the kernel has degrees of freedom, times a logarithm.
 
-Claim (Bach 2017, Proposition 1; Nishikawa et al. 2025, section 3): :math:`5 N_\lambda\log(16 N_\lambda/\delta)` features
-from the optimal density hold every function of the kernel's unit ball to a mean squared error of :math:`4\lambda`. Here
-tokens are Gaussian, the spectrum is known in closed form, and features from other densities are the rivals.
+Claim (Bach 2017, Proposition 1; Nishikawa et al. 2025, section 3): :math:`5 N_\lambda\log(16 N_\lambda/\delta)`
+features from the optimal density hold every function of the kernel's unit ball to a mean squared error of
+:math:`4\lambda`. Here tokens are Gaussian, the spectrum is known in closed form, and features from other densities are
+the rivals.
 """
 
 import math
@@ -13,10 +14,9 @@ from typing import Annotated
 import numpy as np
 import xarray as xr
 
-from flbook import rng
-from flbook.domains import Count, Natural, Positive, Range, checked_arguments
+from flbook.domains import Count, Natural, Positive, Range
 from flbook.lectures.foundation_models.linear_attention_dimension.gaussian_tokens import Density, GaussianTokens
-from flbook.runs import Grid, axis, cached, labelled, sweeps
+from flbook.runs import Grid, axis, labelled, sweeps
 
 VERSION = 1
 
@@ -59,6 +59,11 @@ def worst(rows: np.ndarray, filling: np.ndarray) -> float:
     middle = rows.T @ rows / len(rows) + np.diag(1 - filling)
     root = np.sqrt(filling)
     return 1 / np.linalg.eigvalsh(middle / root / root[:, None])[0]
+
+
+def spread(rows: np.ndarray, filling: np.ndarray) -> float:
+    r"""Size of the whitened error of the operator, :math:`\|\Delta\|`, from whitened features (M, K)."""
+    return float(np.abs(np.linalg.eigvalsh(rows.T @ rows / len(rows) - np.diag(filling))).max())
 
 
 def features_found(rows: np.ndarray, filling: np.ndarray, level: float = 4.0) -> float:

@@ -19,8 +19,8 @@ from typing import Literal
 import numpy as np
 
 from flbook import hermite, rng
-from flbook.domains import Checked, Count, Natural, Positive, checked_arguments
-from flbook.theory.degrees_of_freedom import Spectrum, degrees_of_freedom, gaussian_spectrum, kernel_scale
+from flbook.domains import Checked, Count, Natural, Positive
+from flbook.theory.degrees_of_freedom import Spectrum, gaussian_spectrum, kernel_scale
 
 _GRID = np.linspace(-14, 14, 4001)  # beyond it the squared Hermite functions that are used have no mass
 
@@ -108,7 +108,7 @@ class GaussianTokens(Checked):
         return np.stack([math.sqrt(c) * hermite.polynomial(k, c * z) * grown for k in range(self.levels)])
 
     def by_level(self, z: np.ndarray) -> np.ndarray:
-        r""":math:`\sum_{|\alpha| = k}\psi_\alpha(z)^2` of features of shape (M, d), for each level k; shape (M, levels)."""
+        r""":math:`\sum_{|\alpha| = k}\psi_\alpha(z)^2` for each level k, of features (M, d); shape (M, levels)."""
         squares = self._one_by_one(z) ** 2
         total = squares[:, :, 0]
         for i in range(1, self.d):  # a level of i + 1 coordinates shares its degree among them
@@ -142,7 +142,7 @@ class GaussianTokens(Checked):
         values, counts = self.spectrum
         weight = counts * values / (values + lam)
         level = generator.choice(self.levels, features, p=weight / weight.sum())
-        degree = _shared(level, self.d, generator)
+        degree = generator.multinomial(level, generator.dirichlet(np.ones(self.d), features))  # each index as likely
         uniform = generator.random((features, self.d))
         z = np.empty_like(uniform)
         for k in range(self.levels):
@@ -168,15 +168,6 @@ def _distribution(k: int) -> np.ndarray:
 def _shifted(by_level: np.ndarray, k: int) -> np.ndarray:
     """The same a degree k higher; what leaves the levels is dropped."""
     return np.concatenate([np.zeros_like(by_level[:k]), by_level[: len(by_level) - k]])
-
-
-def _shared(level: np.ndarray, d: int, generator: np.random.Generator) -> np.ndarray:
-    """Multi-indices of the given degrees, each as likely as the others; shape (M, d)."""
-    degree = np.zeros((len(level), d), int)
-    for row, k in zip(degree, level, strict=True):
-        bars = np.sort(generator.choice(k + d - 1, d - 1, replace=False))  # stars and bars
-        row[:] = np.diff(np.concatenate([[-1], bars, [k + d - 1]])) - 1
-    return degree
 
 
 def _orthogonal(z: np.ndarray, generator: np.random.Generator) -> np.ndarray:

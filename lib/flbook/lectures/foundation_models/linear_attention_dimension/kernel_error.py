@@ -12,7 +12,6 @@ import numpy as np
 from flbook import rng
 from flbook.domains import Count, Natural, Positive, Range, checked_arguments
 from flbook.lectures.foundation_models.linear_attention_dimension.gaussian_tokens import Density, GaussianTokens
-from flbook.runs import cached
 
 Theta = Annotated[float, Range(0, 0.5, "()")]
 
@@ -39,7 +38,7 @@ def wide_square(d: Count, theta: Theta) -> float:
 
 @checked_arguments
 def plain_square(d: Count, theta: Theta) -> float:
-    r"""The same for plain features, :math:`E\|\phi\|^4 - \mathrm{tr}\Sigma^2`; infinite from :math:`\theta = 1/6` on."""
+    r"""The same for plain features, :math:`E\|\phi\|^4 - \mathrm{tr}\Sigma^2`; infinite from theta = 1/6 on."""
     if theta >= 1 / 6:
         return math.inf
     return ((1 + 2 * theta) * (1 - 6 * theta)) ** (-d / 2) - (1 - 4 * theta**2) ** (-d / 2)
@@ -62,17 +61,36 @@ def attention_error(tokens: GaussianTokens, law: Density, lam: Positive, feature
                     length: Count = 256) -> float:
     """Squared error of attention's outputs over their mean square: `length` queries and keys, values of independent
     standard normal coordinates."""
-    generator = rng.numpy_generator(seed, "queries, keys and values")
-    query, key = math.sqrt(tokens.variance) * generator.standard_normal((2, length, tokens.d))
-    value = generator.standard_normal((length, 16))
+    query, key, value = _prompt(tokens, seed, length)
     z = tokens.draw(features, law, lam, seed)
     weights = positive_features(query, z) / tokens.density(z, law, lam) @ positive_features(key, z).T
     exact = _averages(np.exp(query @ key.T / math.sqrt(tokens.d)), value)
     return float(((_averages(weights, value) - exact) ** 2).sum() / (exact**2).sum())
 
 
+def mean_value_error(tokens: GaussianTokens, seed: Natural, length: Count = 256) -> float:
+    """The same error of what knows no context: the mean of all values."""
+    query, key, value = _prompt(tokens, seed, length)
+    exact = _averages(np.exp(query @ key.T / math.sqrt(tokens.d)), value)
+    return float(((value.mean(0) - exact) ** 2).sum() / (exact**2).sum())
+
+
+def _prompt(tokens: GaussianTokens, seed: int, length: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    generator = rng.numpy_generator(seed, "queries, keys and values")
+    query, key = math.sqrt(tokens.variance) * generator.standard_normal((2, length, tokens.d))
+    return query, key, generator.standard_normal((length, 16))
+
+
+@checked_arguments
+def mean_attention_errors(tokens: GaussianTokens, law: Density, lam: Positive, sizes: tuple[Count, ...],
+                          seeds: tuple[Natural, ...], draws: Count = 4) -> np.ndarray:
+    """Mean over draws of `attention_error`; a row for each seed, a column for each number of features."""
+    return np.array([[np.mean([attention_error(tokens, law, lam, size, seed * draws + k) for k in range(draws)])
+                      for size in sizes] for seed in seeds])  # fmt: skip
+
+
 def positive_features(x: np.ndarray, z: np.ndarray) -> np.ndarray:
-    r""":math:`\phi(x; z) = \exp(z^\top x/d^{1/4} - \|x\|^2/(2\sqrt d))` of tokens (n, d) and features (M, d); (n, M)."""
+    r""":math:`\phi(x; z) = \exp(z^\top x/d^{1/4} - \|x\|^2/(2\sqrt d))` of tokens (n, d), features (M, d)."""
     d = x.shape[1]
     return np.exp(x @ z.T / d**0.25 - (x**2).sum(1, keepdims=True) / (2 * math.sqrt(d)))
 
@@ -86,17 +104,29 @@ def running_attention(query: np.ndarray, key: np.ndarray, value: np.ndarray) -> 
     return np.array(outputs)
 
 
-@cached
-def typical_errors(theta: float, d: int, law: Density, counts: tuple[int, ...], seeds: tuple[int, ...],
-                   draws: int = 40) -> np.ndarray:
+@checked_arguments
+def typical_errors(theta: Theta, d: Count, law: Density, counts: tuple[Count, ...], seeds: tuple[Natural, ...],
+                   draws: Count = 20) -> np.ndarray:
     """Median over draws of the kernel's error; a row for each seed, a column for each number of features."""
     tokens = GaussianTokens(d, theta * math.sqrt(d), 2)
-    found = np.empty((len(seeds), len(counts), draws))
-    for s, seed in enumerate(seeds):
-        for j, count in enumerate(counts):
-            all_z = tokens.draw(count * draws, law, 1.0, seed + 1000 * j).reshape(draws, count, d)
-            found[s, j] = [kernel_error(tokens, z, tokens.density(z, law, 1.0)) for z in all_z]
-    return np.median(found, -1)
+    columns = [np.median(_errors(tokens, law, count, draws, seeds), -1) for count in counts]
+    return np.stack(columns, -1)
+
+
+@checked_arguments
+def mean_squares(tokens: GaussianTokens, law: Density, features: Count, draws: Count,
+                 seeds: tuple[Natural, ...]) -> np.ndarray:
+    """Mean over draws of the kernel's squared error, one for each seed."""
+    return (_errors(tokens, law, features, draws, seeds) ** 2).mean(-1)
+
+
+def _errors(tokens: GaussianTokens, law: Density, features: int, draws: int, seeds: tuple[int, ...]) -> np.ndarray:
+    """The kernel's error, shape (seeds, draws)."""
+    found = []
+    for seed in seeds:
+        z = tokens.draw(features * draws, law, 1.0, seed).reshape(draws, features, tokens.d)
+        found.append([kernel_error(tokens, one, tokens.density(one, law, 1.0)) for one in z])
+    return np.array(found)
 
 
 def _averages(weights: np.ndarray, value: np.ndarray) -> np.ndarray:
