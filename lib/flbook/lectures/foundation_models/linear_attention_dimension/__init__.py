@@ -28,9 +28,9 @@ class Setting(Grid):
     law: tuple[Density, ...] = axis(["plain", "wide", "optimal"], "density of the features")
     d: tuple[Count, ...] = axis([1, 2, 3], "dimension d of queries and keys")
     lam: tuple[Positive, ...] = axis([2.0**-4, 2.0**-6, 2.0**-8], "error level λ")
-    seed: tuple[Natural, ...] = axis(range(10), "seed")
+    seed: tuple[Natural, ...] = axis(range(16), "seed")
     theta: Annotated[float, Range(0, 0.5, "()")] = 0.3  # s²/√d
-    levels: Count = 11  # degrees of the eigenfunctions that are kept
+    levels: Count = 10  # degrees of the eigenfunctions that are kept
     most: Count = 2048  # features that are tried at most
 
     @classmethod
@@ -41,7 +41,7 @@ class Setting(Grid):
     @classmethod
     def paper(cls) -> "Setting":
         """Lower levels, more dimensions and draws."""
-        return cls(law=("plain", "orthogonal", "wide", "optimal"), d=(1, 2, 3, 4), seed=range(40), most=8192,
+        return cls(law=("plain", "orthogonal", "wide", "optimal"), d=(1, 2, 3, 4), seed=tuple(range(40)), most=8192,
                    lam=tuple(2.0**-k for k in range(4, 10)))
 
     def tokens(self, d: int) -> GaussianTokens:

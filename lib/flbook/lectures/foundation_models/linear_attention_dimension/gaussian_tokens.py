@@ -19,7 +19,7 @@ from typing import Literal
 import numpy as np
 
 from flbook import hermite, rng
-from flbook.domains import Checked, Count, Natural, Positive
+from flbook.domains import Checked, Count, Natural, Positive, checked_arguments
 from flbook.theory.degrees_of_freedom import Spectrum, gaussian_spectrum, kernel_scale
 
 _GRID = np.linspace(-14, 14, 4001)  # beyond it the squared Hermite functions that are used have no mass
@@ -88,10 +88,12 @@ class GaussianTokens(Checked):
         """One for each multi-index, shape (K,)."""
         return self.spectrum.values[self.indices.sum(1)]
 
+    @checked_arguments
     def filling(self, lam: Positive) -> np.ndarray:
         r""":math:`l/(l + \lambda)` of each multi-index, shape (K,)."""
         return self.eigenvalues / (self.eigenvalues + lam)
 
+    @checked_arguments
     def degrees(self, lam: Positive) -> float:
         """Degrees of freedom of the levels that are kept."""
         return float(self.filling(lam).sum())
@@ -115,6 +117,7 @@ class GaussianTokens(Checked):
             total = sum(_shifted(total, k) * squares[k, :, i] for k in range(self.levels))
         return total.T
 
+    @checked_arguments
     def density(self, z: np.ndarray, law: Density, lam: Positive) -> np.ndarray:
         """q(z) over the standard normal density, shape (M,); of mean 1."""
         if law == "optimal":
@@ -126,6 +129,7 @@ class GaussianTokens(Checked):
             return width ** (-self.d / 2) * np.exp((z**2).sum(1) * (1 - 1 / width) / 2)
         return np.ones(len(z))
 
+    @checked_arguments
     def draw(self, features: Count, law: Density, lam: Positive, seed: Natural = 0) -> np.ndarray:
         r"""Features z, shape (M, d).
 
@@ -149,6 +153,7 @@ class GaussianTokens(Checked):
             z[degree == k] = np.interp(uniform[degree == k], _distribution(k), _GRID) / self.narrowing
         return z
 
+    @checked_arguments
     def whitened(self, z: np.ndarray, law: Density, lam: Positive) -> np.ndarray:
         r"""Rows :math:`(\Sigma + \lambda)^{-1/2}\phi(\cdot\,; z_m)/\sqrt{q(z_m)}`, shape (M, K).
 

@@ -57,6 +57,7 @@ def kernel_error(tokens: GaussianTokens, z: np.ndarray, density: np.ndarray) -> 
     return math.sqrt(pairs - 2 * (crossed / density).mean() + (1 - 4 * theta**2) ** (-d / 2))
 
 
+@checked_arguments
 def attention_error(tokens: GaussianTokens, law: Density, lam: Positive, features: Count, seed: Natural,
                     length: Count = 256) -> float:
     """Squared error of attention's outputs over their mean square: `length` queries and keys, values of independent
@@ -68,6 +69,7 @@ def attention_error(tokens: GaussianTokens, law: Density, lam: Positive, feature
     return float(((_averages(weights, value) - exact) ** 2).sum() / (exact**2).sum())
 
 
+@checked_arguments
 def mean_value_error(tokens: GaussianTokens, seed: Natural, length: Count = 256) -> float:
     """The same error of what knows no context: the mean of all values."""
     query, key, value = _prompt(tokens, seed, length)
