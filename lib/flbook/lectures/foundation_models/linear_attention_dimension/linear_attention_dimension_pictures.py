@@ -10,8 +10,7 @@ from flbook import plots
 from flbook.lectures.foundation_models.linear_attention_dimension.gaussian_tokens import GaussianTokens
 from flbook.theory.degrees_of_freedom import features_needed
 
-PAINT = {"plain": plots.look.NOISE, "orthogonal": plots.look.OTHERS[0], "wide": plots.look.OTHERS[2],
-         "optimal": plots.look.TEST}  # fmt: skip
+PAINT = dict(zip(("plain", "optimal", "wide", "orthogonal"), plots.look.OTHERS, strict=True))
 MARKS = {"plain": "^", "orthogonal": "v", "wide": "s", "optimal": "o"}
 
 
@@ -32,7 +31,7 @@ def against_degrees(found: xr.Dataset, most: int) -> Figure:
     ax.plot(line, [features_needed(n) for n in line], "k--", label="enough: 5 N log(160 N)")
     ax.plot(line, line, "k:", label="M = N")
     ax.set(xscale="log", yscale="log", xlabel=r"degrees of freedom $N_\lambda$", ylabel="features needed M",
-           title="Features needed follow the degrees of freedom", ylim=(1.5, 3.2 * most))  # fmt: skip
+           title="Degrees of freedom set the number", ylim=(1.5, 3.2 * most))  # fmt: skip
     plots.look.log_ticks(ax)
     ax.legend(fontsize=8, ncol=2, loc="upper center", bbox_to_anchor=(0.5, -0.2))
     return fig
@@ -46,12 +45,13 @@ def two_errors(counts: Sequence[int], kernel: Mapping[str, np.ndarray], rates: M
         _medians(left, counts, errors, law)
         slope = np.asarray(counts, float) ** rates[law]
         left.plot(counts, np.median(errors[:, -1]) * slope / slope[-1], "k--", linewidth=1.2)
-        left.annotate(f"slope {rates[law]:g}", (counts[1], np.median(errors[:, 1]) * 1.25), fontsize=9)
-    left.set(title="A kernel of features", ylabel=r"error of the kernel in $L^2$")
+        below = 0.8 if law == "plain" else 0.72
+        left.annotate(f"slope −{-rates[law]:g}", (counts[2], np.median(errors[:, 2]) * below), fontsize=9, ha="right")
+    left.set(title="Plain features hardly improve", ylabel=r"error of the kernel in $L^2$")
     for law, errors in attention.items():
         _medians(right, sizes, errors, law)
     right.axhline(context, color="black", linestyle=":", label="no context: mean of the values")
-    right.set(title="Attention with it", ylabel="squared error of outputs [fraction]")
+    right.set(title="Wide features serve attention best", ylabel="squared error of outputs [fraction]")
     for ax in (left, right):
         ax.set(xscale="log", yscale="log", xlabel="features M")
         plots.look.log_ticks(ax)
@@ -87,7 +87,7 @@ def layers(ours: np.ndarray, theirs: np.ndarray, level: int) -> Figure:
     ax.bar(place, ours, color=PAINT["wide"], alpha=0.75, label=r"the rule, degrees of freedom at $\lambda = 2^{-8}$")
     ax.plot(place, theirs, "D", color=PAINT["plain"], markeredgecolor="white", label=r"the paper's, at $2^{-4}$")
     ax.axhline(level, color="black", linestyle=":", label="the same for all")
-    ax.set(xlabel="layer of GPT-2", ylabel="features per head M", title="Early layers of GPT-2 need most", xticks=place)
+    ax.set(xlabel="layer of GPT-2", ylabel="features per head M", title="The first two layers need most", xticks=place)
     ax.legend(fontsize=8)
     return fig
 
@@ -97,7 +97,7 @@ def costs(lengths: np.ndarray, softmax: np.ndarray, linear: Mapping[int, np.ndar
     fig, (ax,) = plots.panels(1)
     fig.set_size_inches(5.2, 3.2)
     ax.plot(lengths, softmax, color=plots.look.MODELS["attention"][0], label="softmax")
-    for (count, cost), dash in zip(linear.items(), ("-", "--", "-."), strict=True):
+    for (count, cost), dash in zip(linear.items(), ("-", "--", ":"), strict=True):
         ax.plot(lengths, cost, dash, color=plots.look.MODELS["linear"][0], label=f"linear, {count} features")
         ax.plot([2 * count], [cost[0]], "o", color="black", markersize=4)
     ax.set(xscale="log", yscale="log", xlabel="tokens before it", ylabel="multiplications per head",
