@@ -80,28 +80,26 @@ def densities(tokens: GaussianTokens, lam: float) -> Figure:
     return fig
 
 
-def layers(ours: np.ndarray, theirs: np.ndarray, level: int) -> Figure:
-    """Features of GPT-2's layers: fixed, by the rule from the degrees of freedom, and as the paper chose."""
-    fig, (ax,) = plots.panels(1)
+def layers_and_costs(ours: np.ndarray, theirs: np.ndarray, level: int, lengths: np.ndarray, softmax: np.ndarray,
+                     linear: Mapping[int, np.ndarray]) -> Figure:
+    """Features of GPT-2's layers, and multiplications for a token against the length of its context.
+
+    ours: by the rule from the degrees of freedom. theirs: as the paper chose. level: the same for all.
+    """
+    fig, (left, right) = plots.panels(2)
     place = np.arange(1, len(ours) + 1)
-    ax.bar(place, ours, color=PAINT["wide"], alpha=0.75, label=r"the rule, degrees of freedom at $\lambda = 2^{-8}$")
-    ax.plot(place, theirs, "D", color=PAINT["plain"], markeredgecolor="white", label=r"the paper's, at $2^{-4}$")
-    ax.axhline(level, color="black", linestyle=":", label="the same for all")
-    ax.set(xlabel="layer of GPT-2", ylabel="features per head M", title="The first two layers need most", xticks=place)
-    ax.legend(fontsize=8)
-    return fig
-
-
-def costs(lengths: np.ndarray, softmax: np.ndarray, linear: Mapping[int, np.ndarray]) -> Figure:
-    """Multiplications for a token against the length of its context."""
-    fig, (ax,) = plots.panels(1)
-    fig.set_size_inches(5.2, 3.2)
-    ax.plot(lengths, softmax, color=plots.look.MODELS["attention"][0], label="softmax")
+    left.bar(place, ours, color=PAINT["wide"], alpha=0.75, label=r"the rule, at $\lambda = 2^{-8}$")
+    left.plot(place, theirs, "D", color=PAINT["plain"], markeredgecolor="white", label=r"the paper's, at $2^{-4}$")
+    left.axhline(level, color="black", linestyle=":", label="the same for all")
+    left.set(xlabel="layer of GPT-2", ylabel="features per head M", title="The first two layers need most",
+             xticks=place)  # fmt: skip
+    left.legend(fontsize=9)
+    right.plot(lengths, softmax, color=plots.look.MODELS["attention"][0], label="softmax")
     for (count, cost), dash in zip(linear.items(), ("-", "--", ":"), strict=True):
-        ax.plot(lengths, cost, dash, color=plots.look.MODELS["linear"][0], label=f"linear, {count} features")
-        ax.plot([2 * count], [cost[0]], "o", color="black", markersize=4)
-    ax.set(xscale="log", yscale="log", xlabel="tokens before it", ylabel="multiplications per head",
-           title="Softmax pays for every token before")  # fmt: skip
-    plots.look.log_ticks(ax)
-    ax.legend(fontsize=8)
+        right.plot(lengths, cost, dash, color=plots.look.MODELS["linear"][0], label=f"linear, {count} features")
+        right.plot([2 * count], [cost[0]], "o", color="black", markersize=4)
+    right.set(xscale="log", yscale="log", xlabel="tokens before it", ylabel="multiplications per head",
+              title="Softmax pays for every token before")  # fmt: skip
+    plots.look.log_ticks(right)
+    right.legend(fontsize=9)
     return fig
