@@ -45,8 +45,9 @@ def two_errors(counts: Sequence[int], kernel: Mapping[str, np.ndarray], rates: M
         _medians(left, counts, errors, law)
         slope = np.asarray(counts, float) ** rates[law]
         left.plot(counts, np.median(errors[:, -1]) * slope / slope[-1], "k--", linewidth=1.2)
-        below = 0.8 if law == "plain" else 0.72
-        left.annotate(f"slope −{-rates[law]:g}", (counts[2], np.median(errors[:, 2]) * below), fontsize=9, ha="right")
+        place, side, shift = (3, "left", 1.15) if law == "plain" else (2, "right", 0.72)  # beside its line
+        at = (counts[place], np.median(errors[:, place]) * shift)
+        left.annotate(f"slope −{-rates[law]:g}", at, fontsize=9, ha=side)
     left.set(title="Plain features hardly improve", ylabel=r"error of the kernel in $L^2$")
     for law, errors in attention.items():
         _medians(right, sizes, errors, law)
