@@ -1,0 +1,106 @@
+"""Pictures of this lecture: what a page should not have to spell out."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import xarray as xr
+from matplotlib.figure import Figure
+
+from flbook import plots
+from flbook.lectures.foundation_models.linear_attention_dimension.gaussian_tokens import GaussianTokens
+from flbook.theory.degrees_of_freedom import features_needed
+
+PAINT = dict(zip(("plain", "optimal", "wide", "orthogonal"), plots.look.OTHERS, strict=True))
+MARKS = {"plain": "^", "orthogonal": "v", "wide": "s", "optimal": "o"}
+
+
+def against_degrees(found: xr.Dataset, most: int) -> Figure:
+    """Features needed against degrees of freedom; cells where most of the draws needed more than were tried on top."""
+    fig, (ax,) = plots.panels(1)
+    degrees = found.degrees.values.ravel()
+    for law, shift in (("plain", 0.97), ("wide", 1.03), ("optimal", 1.0)):
+        needed = found.needed.sel(law=law).values.reshape(len(degrees), -1)
+        low, middle, high = np.quantile(np.where(np.isinf(needed), 2 * most, needed), [0.1, 0.5, 0.9], axis=1)
+        beyond = middle > most
+        middle, high = np.minimum(middle, 1.4 * most), np.minimum(high, 1.4 * most)
+        ax.vlines(degrees * shift, np.minimum(low, 1.4 * most), high, color=PAINT[law], alpha=0.6, linewidth=1.4)
+        ax.plot(degrees * shift, middle, MARKS[law], color=PAINT[law], markeredgecolor="white", label=law, zorder=3)
+        for x in degrees[beyond] * shift:
+            ax.annotate("", (x, 2.6 * most), (x, 1.5 * most), arrowprops={"arrowstyle": "->", "color": PAINT[law]})
+    line = np.geomspace(2.6, 70, 40)
+    ax.plot(line, [features_needed(n) for n in line], "k--", label="enough: 5 N log(160 N)")
+    ax.plot(line, line, "k:", label="M = N")
+    ax.set(xscale="log", yscale="log", xlabel=r"degrees of freedom $N_\lambda$", ylabel="features needed M",
+           title="Degrees of freedom set the number", ylim=(1.5, 3.2 * most))  # fmt: skip
+    plots.look.log_ticks(ax)
+    ax.legend(fontsize=8, ncol=2, loc="upper center", bbox_to_anchor=(0.5, -0.2))
+    return fig
+
+
+def two_errors(counts: Sequence[int], kernel: Mapping[str, np.ndarray], rates: Mapping[str, float],
+               attention: Mapping[str, np.ndarray], sizes: Sequence[int], context: float) -> Figure:
+    """Error of the kernel (a row a seed) and of attention's outputs (a row a seed) against the number of features."""
+    fig, (left, right) = plots.panels(2)
+    for law, errors in kernel.items():
+        _medians(left, counts, errors, law)
+        slope = np.asarray(counts, float) ** rates[law]
+        left.plot(counts, np.median(errors[:, -1]) * slope / slope[-1], "k--", linewidth=1.2)
+        place, side, shift = (3, "left", 1.15) if law == "plain" else (2, "right", 0.72)  # beside its line
+        at = (counts[place], np.median(errors[:, place]) * shift)
+        left.annotate(f"slope −{-rates[law]:g}", at, fontsize=9, ha=side)
+    left.set(title="Plain features hardly improve", ylabel=r"error of the kernel in $L^2$")
+    for law, errors in attention.items():
+        _medians(right, sizes, errors, law)
+    right.axhline(context, color="black", linestyle=":", label="no context: mean of the values")
+    right.set(title="Wide features serve attention best", ylabel="squared error of outputs [fraction]")
+    for ax in (left, right):
+        ax.set(xscale="log", yscale="log", xlabel="features M")
+        plots.look.log_ticks(ax)
+        ax.legend(fontsize=8, loc="lower left")
+    return fig
+
+
+def _medians(ax, x: Sequence[int], errors: np.ndarray, law: str) -> None:
+    low, middle, high = np.quantile(errors, [0.1, 0.5, 0.9], axis=0)
+    ax.vlines(x, low, high, color=PAINT[law], alpha=0.6, linewidth=1.4)
+    ax.plot(x, middle, MARKS[law], color=PAINT[law], markeredgecolor="white", linestyle="-", linewidth=1, label=law)
+
+
+def densities(tokens: GaussianTokens, lam: float) -> Figure:
+    """Densities of a feature's length in the plane: plain, wide and optimal."""
+    fig, (ax,) = plots.panels(1)
+    fig.set_size_inches(5.2, 3.0)
+    r = np.linspace(0, 7, 200)
+    z = np.stack([r, 0 * r], 1)
+    plain = r * np.exp(-(r**2) / 2)
+    for law, dash in (("plain", ":"), ("wide", "--"), ("optimal", "-")):
+        ax.plot(r, plain * tokens.density(z, law, lam), dash, color=PAINT[law], label=law)
+    ax.set(xlabel=r"length $\|z\|$ of a feature", ylabel="density", ylim=(0, 0.65),
+           title=rf"$\lambda = 2^{{{round(np.log2(lam))}}}$: $N_\lambda$ = {tokens.degrees(lam):.1f}")  # fmt: skip
+    ax.legend(fontsize=9)
+    return fig
+
+
+def layers_and_costs(ours: np.ndarray, theirs: np.ndarray, level: int, lengths: np.ndarray, softmax: np.ndarray,
+                     linear: Mapping[int, np.ndarray]) -> Figure:
+    """Features of GPT-2's layers, and multiplications for a token against the length of its context.
+
+    ours: by the rule from the degrees of freedom. theirs: as the paper chose. level: the same for all.
+    """
+    fig, (left, right) = plots.panels(2)
+    place = np.arange(1, len(ours) + 1)
+    left.bar(place, ours, color=PAINT["wide"], alpha=0.75, label=r"the rule, at $\lambda = 2^{-8}$")
+    left.plot(place, theirs, "D", color=PAINT["plain"], markeredgecolor="white", label=r"the paper's, at $2^{-4}$")
+    left.axhline(level, color="black", linestyle=":", label="the same for all")
+    left.set(xlabel="layer of GPT-2", ylabel="features per head M", title="The first two layers need most",
+             xticks=place)  # fmt: skip
+    left.legend(fontsize=9)
+    right.plot(lengths, softmax, color=plots.look.MODELS["attention"][0], label="softmax")
+    for (count, cost), dash in zip(linear.items(), ("-", "--", ":"), strict=True):
+        right.plot(lengths, cost, dash, color=plots.look.MODELS["linear"][0], label=f"linear, {count} features")
+        right.plot([2 * count], [cost[0]], "o", color="black", markersize=4)
+    right.set(xscale="log", yscale="log", xlabel="tokens before it", ylabel="multiplications per head",
+              title="Softmax pays for every token before")  # fmt: skip
+    plots.look.log_ticks(right)
+    right.legend(fontsize=9)
+    return fig
