@@ -13,7 +13,7 @@ from flbook.domains import Count, Positive, Seeds, checked_arguments
 
 
 class PatchEncoder(nn.Module):
-    r"""One ReLU layer that every patch meets, with features :math:`h_r(x^{(p)}) = \max(\langle w_r, x^{(p)}\rangle, 0)`.
+    r"""A ReLU layer that every patch meets, with features :math:`h_r(x^{(p)}) = \max(\langle w_r, x^{(p)}\rangle, 0)`.
 
     Parameters
     ----------
