@@ -65,7 +65,7 @@ from flbook.models import TwoLayerCNN
 from flbook.models.activations import Power
 from flbook.models.attention import LinearAttention, LinearTransformer
 from flbook.models.convnet import ConvNet
-from flbook.models.encoder import PatchEncoder
+from flbook.lectures.foundation_models.contrastive.patch_encoder import PatchEncoder
 from flbook.models.layers import MLP, Linear
 from flbook.models.mamba import Mamba, SelectiveLayer
 from flbook.models.patch_attention import VisionTransformer

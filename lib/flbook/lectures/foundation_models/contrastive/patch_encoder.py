@@ -1,7 +1,4 @@
-"""Encoders: networks that turn an input into features and answer nothing yet.
-
-This one sees patches; for inputs of any other kind `flbook.models.layers.MLP` is an encoder.
-"""
+"""An encoder of patches: a network that turns an input into features and answers nothing yet."""
 
 import torch
 from einops import rearrange

@@ -18,12 +18,12 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from flbook.data.signal_noise import Sample, flipped_labels, noise_preactivations
-from flbook.data.two_modalities import Pairs, TwoModalities
+from flbook.lectures.foundation_models.contrastive.two_modalities import Pairs, TwoModalities
 from flbook.domains import Count, Natural, Positive, checked_arguments
 from flbook.dynamics.gram import Gram
 from flbook.dynamics.wishart import draw_gram
 from flbook.models.activations import relu
-from flbook.models.encoder import PatchEncoder
+from flbook.lectures.foundation_models.contrastive.patch_encoder import PatchEncoder
 from flbook.training.info_nce import InfoNCE, check_negatives, other_labels
 from flbook.training.losses import check_labels
 from flbook.training.problem import OwnLaw, Params
@@ -50,7 +50,7 @@ class ContrastiveTraining(OwnLaw):
     Examples
     --------
     >>> from flbook import fit, gradient_descent
-    >>> from flbook.data.two_modalities import TwoModalities
+    >>> from flbook.lectures.foundation_models.contrastive.two_modalities import TwoModalities
     >>> from flbook.training.info_nce import other_labels
     >>> pairs = TwoModalities(n=20, d=200).draw(seed=0)
     >>> encoders = PatchEncoder(d=200, m=5), PatchEncoder(d=200, m=5, role="second weights")
@@ -168,10 +168,21 @@ class ContrastiveTraining(OwnLaw):
         half = c_mu[..., :, None] * on_mu[..., None, :] + c_xi @ on_xi.mT
         return g.w_w + half + half.mT
 
-    def embeddings(self, params: Params) -> Float[Tensor, "*E n m"]:
-        """What a classifier downstream is given of the first modality: features summed over the patches."""
+    def embeddings(self, params: Params, stretch: float = 1.0) -> Float[Tensor, "*E n m"]:
+        """What a classifier downstream is given of the first modality: features summed over the patches.
+
+        stretch: as if the signal were so many times as long.
+        """
         signal, noise = self.views(params)[0]
-        return self.activation(signal) + self.activation(noise)
+        return self.activation(stretch * signal) + self.activation(noise)
+
+    def largest(self, params: Params) -> tuple[Float[Tensor, "*E"], Float[Tensor, "*E"]]:
+        r"""The largest response of the first encoder to its unit signal, :math:`|\langle w_r,\mu\rangle|/\|\mu\|`, and to
+        a noise patch of the first view.
+        """
+        on_mu, on_xi = (z[..., 0, :] if z.ndim == params["mu"].ndim else z[..., 0, :, : self.y.shape[-1]]
+                        for z in self.preactivations(params))
+        return on_mu.abs().amax(-1) / self.gram.mu_mu[..., 0].sqrt(), on_xi.amax((-2, -1))
 
     def fresh_embeddings(
         self, params: Params, strength: Float[Tensor, "*#E"], standard: Float[Tensor, "points m"]
