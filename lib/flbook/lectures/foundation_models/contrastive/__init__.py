@@ -5,7 +5,7 @@ useless downstream and those of two are not. This page's own: what decides is th
 noise ratios, n SNR SNR~, against 2.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import torch
@@ -25,7 +25,6 @@ from flbook.lectures.foundation_models.contrastive.paired_training import (
 )
 from flbook.lectures.foundation_models.contrastive.two_modalities import TwoModalities
 from flbook.runs import Grid, axis, cached, labelled, sweeps
-from flbook.shapes import Quantity
 from flbook.training.fit import fit
 from flbook.training.optimizers import GradientDescent
 from flbook.training.problem import Params

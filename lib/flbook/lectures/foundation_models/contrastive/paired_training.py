@@ -18,12 +18,12 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from flbook.data.signal_noise import Sample, flipped_labels, noise_preactivations
-from flbook.lectures.foundation_models.contrastive.two_modalities import Pairs, TwoModalities
 from flbook.domains import Count, Natural, Positive, checked_arguments
 from flbook.dynamics.gram import Gram
 from flbook.dynamics.wishart import draw_gram
-from flbook.models.activations import relu
 from flbook.lectures.foundation_models.contrastive.patch_encoder import PatchEncoder
+from flbook.lectures.foundation_models.contrastive.two_modalities import Pairs, TwoModalities
+from flbook.models.activations import relu
 from flbook.training.info_nce import InfoNCE, check_negatives, other_labels
 from flbook.training.losses import check_labels
 from flbook.training.problem import OwnLaw, Params
@@ -177,9 +177,7 @@ class ContrastiveTraining(OwnLaw):
         return self.activation(stretch * signal) + self.activation(noise)
 
     def largest(self, params: Params) -> tuple[Float[Tensor, "*E"], Float[Tensor, "*E"]]:
-        r"""The largest response of the first encoder to its unit signal, :math:`|\langle w_r,\mu\rangle|/\|\mu\|`, and to
-        a noise patch of the first view.
-        """
+        r"""The first encoder's largest :math:`|\langle w_r,\mu\rangle|/\|\mu\|` and :math:`\langle w_r,\xi_i\rangle`."""
         on_mu, on_xi = (z[..., 0, :] if z.ndim == params["mu"].ndim else z[..., 0, :, : self.y.shape[-1]]
                         for z in self.preactivations(params))
         return on_mu.abs().amax(-1) / self.gram.mu_mu[..., 0].sqrt(), on_xi.amax((-2, -1))
