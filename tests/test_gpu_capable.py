@@ -37,6 +37,7 @@ from flbook.lectures.benign_overfitting.vision_transformer.token_span import Spa
 from flbook.lectures.benign_overfitting.vision_transformer.two_signals import TwoSignals
 from flbook.lectures.benign_overfitting.xor.clusters import XorSignalNoise
 from flbook.lectures.benign_overfitting.xor.xor_gram import XorGramTraining
+from flbook.lectures.foundation_models.contrastive.patch_encoder import PatchEncoder
 from flbook.lectures.in_context_learning.bayes_gap.uniform_attention import UniformAttention
 from flbook.lectures.in_context_learning.concept_prompts import concept_dynamics as concepts
 from flbook.lectures.in_context_learning.concept_prompts.concept_attention import ConceptAttention, PromptAverages
@@ -65,7 +66,6 @@ from flbook.models import TwoLayerCNN
 from flbook.models.activations import Power
 from flbook.models.attention import LinearAttention, LinearTransformer
 from flbook.models.convnet import ConvNet
-from flbook.lectures.foundation_models.contrastive.patch_encoder import PatchEncoder
 from flbook.models.layers import MLP, Linear
 from flbook.models.mamba import Mamba, SelectiveLayer
 from flbook.models.patch_attention import VisionTransformer

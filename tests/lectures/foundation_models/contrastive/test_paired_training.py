@@ -6,10 +6,15 @@ import pytest
 import torch
 
 from flbook import fit, gradient_descent, rng
-from flbook.lectures.foundation_models.contrastive.two_modalities import TwoModalities
-from flbook.lectures.foundation_models.contrastive.paired_training import ONE_MODALITY, TWO_MODALITIES, ContrastiveTraining, drawn_pairs
-from flbook.models.activations import identity
+from flbook.lectures.foundation_models.contrastive.paired_training import (
+    ONE_MODALITY,
+    TWO_MODALITIES,
+    ContrastiveTraining,
+    drawn_pairs,
+)
 from flbook.lectures.foundation_models.contrastive.patch_encoder import PatchEncoder
+from flbook.lectures.foundation_models.contrastive.two_modalities import TwoModalities
+from flbook.models.activations import identity
 from flbook.training.info_nce import all_others, other_labels
 
 DATA = TwoModalities(n=8, d=40, mu_norm=2.0, second_norm=3.0, sigma_eps=0.3)

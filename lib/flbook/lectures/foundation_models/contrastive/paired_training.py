@@ -177,7 +177,7 @@ class ContrastiveTraining(OwnLaw):
         return self.activation(stretch * signal) + self.activation(noise)
 
     def largest(self, params: Params) -> tuple[Float[Tensor, "*E"], Float[Tensor, "*E"]]:
-        r"""The first encoder's largest :math:`|\langle w_r,\mu\rangle|/\|\mu\|` and :math:`\langle w_r,\xi_i\rangle`."""
+        """The first encoder's largest response to its signal of length 1, of either sign, and to a noise patch."""
         on_mu, on_xi = (z[..., 0, :] if z.ndim == params["mu"].ndim else z[..., 0, :, : self.y.shape[-1]]
                         for z in self.preactivations(params))
         return on_mu.abs().amax(-1) / self.gram.mu_mu[..., 0].sqrt(), on_xi.amax((-2, -1))
