@@ -43,7 +43,7 @@ class Setting(Grid):
 
     encoders: tuple[Literal[1, 2], ...] = axis([1, 2], "modalities")
     d: tuple[Count, ...] = axis([2000], "dimension d")
-    pair: tuple[Positive, ...] = axis([1.0, 1.25, 1.6, 1.8, 2.0, 2.2, 2.5, 3.2], "n SNR SNR~")
+    pair: tuple[Positive, ...] = axis([1.25, 1.6, 2.0, 2.5, 3.2], "n SNR SNR~")
     seed: tuple[Natural, ...] = axis(range(10), "seed")
     n: Count = 50
     m: Count = 30  # neurons of an encoder
@@ -62,7 +62,7 @@ class Setting(Grid):
     @classmethod
     def borders(cls) -> "Setting":
         """Two modalities in dimensions from 1000 to 64 000."""
-        return cls(encoders=(2,), d=(1000, 4000, 16_000, 64_000))
+        return cls(encoders=(2,), d=(1000, 8000, 64_000), pair=(1.6, 2.0, 2.5, 3.2))
 
     @classmethod
     def paper(cls) -> "Setting":

@@ -51,7 +51,7 @@ class Setting(Grid):
     lr: Positive = 0.01  # step size
     steps: Count = 200
     nu: Positive = 2.0  # signal strength downstream
-    points: Count = 512  # fresh noise patches to measure the accuracy on, each under both labels
+    points: Count = 256  # fresh noise patches to measure the accuracy on, each under both labels
 
     @classmethod
     def tiny(cls) -> "Setting":
