@@ -27,6 +27,7 @@ from flbook.lectures.benign_overfitting.leaky_relu.mixture import Mixture
 from flbook.lectures.benign_overfitting.token_selection.token_attention import TokenAttention
 from flbook.lectures.benign_overfitting.vision_transformer.two_signals import TwoSignals
 from flbook.lectures.benign_overfitting.xor.clusters import XorSignalNoise
+from flbook.lectures.foundation_models.contrastive.two_modalities import TwoModalities
 from flbook.lectures.in_context_learning.bayes_gap.task_mixture import PlanePrompts, SignPrompts
 from flbook.lectures.in_context_learning.bayes_gap.uniform_attention import UniformAttention
 from flbook.lectures.in_context_learning.concept_prompts.concept_attention import ConceptAttention
@@ -56,6 +57,7 @@ SAMPLES = [
     FlippedImages(digits(), n=6), Mixture(n=8, d=12), TwoSignals(n=6, d=8, tokens=4), XorSignalNoise(n=8, d=10),
     SparseParity(n=9, d=7, k=3), ColouredDigits(n=10), SparseNoise(n=6, d=12, s=3),
     ExpertClusters(n=6, d=12, clusters=2), TwoTokens(n=6, d=12, s=3),
+    TwoModalities(n=6, d=8),
 ]
 DRAWN = [  # laws whose tests draw fresh noise by themselves, or take it from its exact law
     Margins(n=6, d=8, share=0.5), StrongWeak(n=4, d=8, noise=0.2), RareFeatures(n=40, d=16),

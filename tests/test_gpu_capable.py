@@ -37,7 +37,9 @@ from flbook.lectures.benign_overfitting.vision_transformer.token_span import Spa
 from flbook.lectures.benign_overfitting.vision_transformer.two_signals import TwoSignals
 from flbook.lectures.benign_overfitting.xor.clusters import XorSignalNoise
 from flbook.lectures.benign_overfitting.xor.xor_gram import XorGramTraining
+from flbook.lectures.foundation_models.contrastive.paired_training import TWO_MODALITIES, drawn_pairs
 from flbook.lectures.foundation_models.contrastive.patch_encoder import PatchEncoder
+from flbook.lectures.foundation_models.contrastive.two_modalities import TwoModalities
 from flbook.lectures.in_context_learning.bayes_gap.uniform_attention import UniformAttention
 from flbook.lectures.in_context_learning.concept_prompts import concept_dynamics as concepts
 from flbook.lectures.in_context_learning.concept_prompts.concept_attention import ConceptAttention, PromptAverages
@@ -215,6 +217,7 @@ PROBLEMS = {
     "TokenTraining": tokens,
     "PooledTraining": lambda: PooledTraining.of(tokens(False)),
     "SpanTraining": span,
+    "ContrastiveTraining": lambda: drawn_pairs(TwoModalities(n=4, d=20), M, 0.1, TWO_MODALITIES, 2, (0, 1)),
     "MomentTraining": lambda: MomentTraining(LinearPrompts(n=N, d=3), 2, 4, (0, 1)),
     "OrthogonalNoise": lambda: OrthogonalNoise(torch.tensor([2.0, 3.0]), torch.tensor([0.1]), 4),
     "ConceptPretraining": lambda: concept(concepts.ConceptPretraining),

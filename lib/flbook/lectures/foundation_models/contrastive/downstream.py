@@ -6,7 +6,7 @@ from torch import Tensor
 
 
 def logistic_regression(
-    h: Float[Tensor, "*E n k"], y: Float[Tensor, "*E n"], ridge: float = 1.0, steps: int = 12
+    h: Float[Tensor, "*E n k"], y: Float[Tensor, "*#E n"], ridge: float = 1.0, steps: int = 12
 ) -> Float[Tensor, "*E l"]:
     r"""Weights, and an intercept behind them, that minimise :math:`\sum_i\log(1+e^{-y_if_i}) + \frac\lambda2\|w\|^2`.
 
