@@ -99,6 +99,11 @@ class ContrastiveTraining(OwnLaw):
         return replace(self, gram=self.gram.to(*where), y=self.y.to(*where), negatives=negatives)
 
     @property
+    def observed(self) -> Float[Tensor, "*#E n"]:
+        """The labels that choose the negatives."""
+        return self.y
+
+    @property
     def moving(self) -> int:
         """K: how many noise patches an encoder can move along."""
         n = self.y.shape[-1]

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from flbook import rng
 from flbook.data.signal_noise import PatchSize, flipped_labels, noise_preactivations
-from flbook.domains import Checked, Count, NonNegative, Positive, Seeds
+from flbook.domains import Checked, Count, NonNegative, Positive
 
 
 class Pairs(NamedTuple):
@@ -91,12 +91,12 @@ class TwoModalities(Checked):
         first = torch.eye(1, self.d, dtype=torch.float64)
         return torch.cat([self.mu_norm * first, self.second_norm * first])
 
-    def noise(self, sigma: float, seed: Seeds, role: str, points: int) -> Float[Tensor, "*E points d"]:
+    def noise(self, sigma: float, seed: int | tuple[int, ...], role: str, points: int) -> Float[Tensor, "*E points d"]:
         """Noise patches of standard deviation sigma."""
         xi = sigma * rng.normal((points, self.d), seed, role)
         return torch.cat([torch.zeros_like(xi[..., :1]), xi[..., 1:]], dim=-1) if self.orthogonal else xi
 
-    def draw(self, seed: Seeds = 0) -> Pairs:
+    def draw(self, seed: int | tuple[int, ...] = 0) -> Pairs:
         """Pairs in float64 on the CPU; a tuple of seeds gives one leading ensemble axis."""
         y, _ = flipped_labels(self.n, 0.0, seed)
         xi, other = (self.noise(self.sigma_xi, seed, role, self.n) for role in ("noise", "second noise"))
@@ -110,7 +110,7 @@ class TwoModalities(Checked):
         """The exact law of what fresh noise of either modality does to given weights."""
         return partial(noise_preactivations, sigma_xi=self.sigma_xi, orthogonal=self.orthogonal)
 
-    def draw_test(self, points: int, seed: Seeds = 0) -> Shifted:
+    def draw_test(self, points: int, seed: int | tuple[int, ...] = 0) -> Shifted:
         """Fresh samples of the first modality with the signal of the test; labels +1 or -1 with probability 1/2."""
         y, _ = flipped_labels(points, 0.0, seed, exact=False, role="test labels")
         nu = self.nu_norm / self.mu_norm * self.mu[0]
