@@ -135,7 +135,7 @@ def phase(setting: Setting, device: str = "cpu") -> xr.Dataset:
             if third - strength in ratios:  # |mu| is shorter than the geometric mean by the root of the ratio
                 stretch = 2 ** ((strength - third) / 6)
                 two[i, third - strength - ratios[0]] = accuracy(problem, params, setting.nu, setting.points, stretch)
-    axes = {"n_snr2": ("n_snr2", [2 ** (k / 3) for k in strengths], "n SNR²"),
-            "ratio": ("ratio", [2 ** (k / 3) for k in ratios], "ratio of the signals |μ~|/|μ|")}
+    axes = {"n_snr2": ("n_snr2", [2 ** (k / 3) for k in strengths], r"$n\,\mathrm{SNR}^2$"),
+            "ratio": ("ratio", [2 ** (k / 3) for k in ratios], r"ratio of the signals $C_\mu$")}
     return labelled({"accuracy": (("n_snr2", "ratio", "seed"), two, "accuracy downstream", "fraction")},
                     axes | setting.coordinates("seed"))

@@ -31,23 +31,19 @@ def growth(races: dict[str, xr.Dataset], rates: dict[str, tuple[float, float]]) 
     races: by title, variables ``signal`` and ``noise``. rates: by title, what a step adds to either.
     """
     fig, axes = plots.panels(2, sharey=True)
+    names = {"signal": "signal", "noise": "noise"}
     for ax, (title, race) in zip(axes, races.items(), strict=True):
-        lines = {}
-        for name, rate in zip(("signal", "noise"), rates[title], strict=True):
-            begin = float(race[name].mean("seed")[0])
-            lines[f"theory, {name}"] = lambda t, begin=begin, rate=rate: begin * (1 + rate) ** t
-        plots.learning_curves(race, ["signal", "noise"], log="y", title=title, ylabel="largest response", ax=ax)
-        for line in lines.values():
-            t = race.step.to_numpy()
-            heights = line(t)
-            ax.plot(t[heights < 3], heights[heights < 3], color=plots.look.THEORY, linestyle="--", linewidth=1.4)
+        plots.learning_curves(race, names, log="y", title=title, ylabel="largest response", ax=ax)
+        for name, rate in zip(names, rates[title], strict=True):
+            line = float(race[name].mean("seed")[0]) * (1 + rate) ** race.step.to_numpy()
+            ax.plot(race.step[line < 3], line[line < 3], color=plots.look.THEORY, linestyle="--", linewidth=1.4)
     return fig
 
 
 def diagram(accuracy: xr.DataArray, border: float) -> Figure:
     """Accuracy over n SNR² and the ratio of the signals, with the border of two modalities and that of one."""
-    two = {"two modalities: n SNR SNR~ = 2": lambda ratio: border / ratio,
-           "one modality: n SNR² = 2": lambda ratio: np.full_like(np.asarray(ratio, float), border)}
+    two = {"two modalities": lambda ratio: border / ratio,
+           "one modality alone": lambda ratio: np.full_like(np.asarray(ratio, float), border)}
     return plots.phase_diagram(accuracy, "ratio", "n_snr2", boundary=two, limits=(0.5, 1.0),
                                title="Who learns: the product decides")
 
