@@ -28,6 +28,7 @@ from flbook.lectures.benign_overfitting.leaky_relu.mixture import Mixture
 from flbook.lectures.benign_overfitting.token_selection.token_attention import TokenAttention
 from flbook.lectures.benign_overfitting.vision_transformer.two_signals import TwoSignals
 from flbook.lectures.benign_overfitting.xor.clusters import XorSignalNoise
+from flbook.lectures.foundation_models.contrastive.two_modalities import TwoModalities
 from flbook.lectures.foundation_models.denoising_from_scratch.denoising_networks import PictureDenoiser, PointDenoiser
 from flbook.lectures.foundation_models.denoising_from_scratch.point_mixture import PointMixture
 from flbook.lectures.foundation_models.diffusion.class_signals import ClassSignals
@@ -63,6 +64,7 @@ SAMPLES = [
     ExpertClusters(n=6, d=12, clusters=2), TwoTokens(n=6, d=12, s=3), ClassSignals(n=6, d=12, flip_prob=0.3),
     SparseParity(n=9, d=7, k=3), ColouredDigits(n=10), ColouredClasses(n=1780), SparseNoise(n=6, d=12, s=3),
     ExpertClusters(n=6, d=12, clusters=2), TwoTokens(n=6, d=12, s=3),
+    TwoModalities(n=6, d=8),
 ]
 DRAWN = [  # laws whose tests draw fresh noise by themselves, or take it from its exact law
     Margins(n=6, d=8, share=0.5), StrongWeak(n=4, d=8, noise=0.2), RareFeatures(n=40, d=16),

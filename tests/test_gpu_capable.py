@@ -39,6 +39,9 @@ from flbook.lectures.benign_overfitting.vision_transformer.two_signals import Tw
 from flbook.lectures.benign_overfitting.xor.clusters import XorSignalNoise
 from flbook.lectures.benign_overfitting.xor.xor_gram import XorGramTraining
 from flbook.lectures.foundation_models import contrastive_digits
+from flbook.lectures.foundation_models.contrastive.paired_training import TWO_MODALITIES, drawn_pairs
+from flbook.lectures.foundation_models.contrastive.patch_encoder import PatchEncoder
+from flbook.lectures.foundation_models.contrastive.two_modalities import TwoModalities
 from flbook.lectures.foundation_models.contrastive_digits.pretraining import DigitPretraining
 from flbook.lectures.foundation_models.denoising_from_scratch.denoising_networks import PictureDenoiser, PointDenoiser
 from flbook.lectures.foundation_models.denoising_from_scratch.denoising_problem import NoisePrediction
@@ -72,7 +75,6 @@ from flbook.models import TwoLayerCNN
 from flbook.models.activations import Power
 from flbook.models.attention import LinearAttention, LinearTransformer
 from flbook.models.convnet import ConvNet
-from flbook.models.encoder import PatchEncoder
 from flbook.models.layers import MLP, Linear
 from flbook.models.mamba import Mamba, SelectiveLayer
 from flbook.models.patch_attention import VisionTransformer
@@ -235,6 +237,7 @@ PROBLEMS = {
     "TokenTraining": tokens,
     "PooledTraining": lambda: PooledTraining.of(tokens(False)),
     "SpanTraining": span,
+    "ContrastiveTraining": lambda: drawn_pairs(TwoModalities(n=4, d=20), M, 0.1, TWO_MODALITIES, 2, (0, 1)),
     "MomentTraining": lambda: MomentTraining(LinearPrompts(n=N, d=3), 2, 4, (0, 1)),
     "OrthogonalNoise": lambda: OrthogonalNoise(torch.tensor([2.0, 3.0]), torch.tensor([0.1]), 4),
     "ConceptPretraining": lambda: concept(concepts.ConceptPretraining),

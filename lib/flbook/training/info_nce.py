@@ -165,7 +165,11 @@ def check_pairs(anchors: Tensor, partners: Tensor, negatives: Tensor) -> None:
     if anchors.shape[-1] != partners.shape[-1]:
         raise ValueError(f"two modalities must have equally many features; got {anchors.shape[-1]} and "
                          f"{partners.shape[-1]}")
-    n = anchors.shape[-2]
+    check_negatives(negatives, anchors.shape[-2])
+
+
+def check_negatives(negatives: Tensor, n: int) -> None:
+    """Refuse what is no choice of negatives among n samples, or leaves an anchor without one."""
     if negatives.dtype != torch.bool or negatives.shape[-2:] != (n, n):
         raise ValueError(f"negatives must be {n} x {n} values True or False, a row for each anchor; got "
                          f"{tuple(negatives.shape)} of {negatives.dtype}")

@@ -1,7 +1,4 @@
-"""Encoders: networks that turn an input into features and answer nothing yet.
-
-This one sees patches; for inputs of any other kind `flbook.models.layers.MLP` is an encoder.
-"""
+"""An encoder of patches: a network that turns an input into features and answers nothing yet."""
 
 import torch
 from einops import rearrange
@@ -13,7 +10,7 @@ from flbook.domains import Count, Positive, Seeds, checked_arguments
 
 
 class PatchEncoder(nn.Module):
-    r"""One ReLU layer that every patch meets, with features :math:`h_r(x^{(p)}) = \max(\langle w_r, x^{(p)}\rangle, 0)`.
+    r"""A ReLU layer that every patch meets, with features :math:`h_r(x^{(p)}) = \max(\langle w_r, x^{(p)}\rangle, 0)`.
 
     Parameters
     ----------

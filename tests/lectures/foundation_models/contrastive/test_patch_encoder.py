@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from flbook import rng
-from flbook.models.encoder import PatchEncoder
+from flbook.lectures.foundation_models.contrastive.patch_encoder import PatchEncoder
 from flbook.training.info_nce import similarities
 
 
