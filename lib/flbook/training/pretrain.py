@@ -93,7 +93,8 @@ def pretrain(
 ) -> PretrainingRun:
     """Train a model in place on prompts that it never sees twice.
 
-    data: anything with ``draw(batch, seed, step, device)`` that returns `Prompts`. seed: of the prompts; a tuple draws
+    data: anything with ``draw(batch, seed, step, device)`` that returns `Prompts`, or another named tuple of tensors
+    that `loss` knows. seed: of the prompts; a tuple draws
     others for each member of an ensemble, whose axis leads parameters and prompts alike.
     loss: ``loss(model, prompts)``, one number a member; `at_every_position` if the model has ``predictions``, otherwise
     `at_the_query`. checkpoint: a file that is written every so many steps and at the end, and from which training
@@ -135,8 +136,9 @@ class _Run:
         self.done = 0
 
     def draw(self, step: int) -> Prompts:
-        """The batch of a step, in the model's precision."""
-        return mapped(self.data.draw(self.recipe.batch, self.seed, step, self.device), lambda t: t.to(self.like))
+        """The batch of a step, in the model's precision; tokens stay whole numbers."""
+        batch = self.data.draw(self.recipe.batch, self.seed, step, self.device)
+        return mapped(batch, lambda t: t.to(self.like) if t.is_floating_point() else t.to(self.device))
 
     def descend(self, prompts: Prompts) -> Tensor:
         """One step on a batch; returns the loss of each member before it."""
