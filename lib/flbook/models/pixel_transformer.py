@@ -49,13 +49,13 @@ class PixelTransformer(nn.Module):
         self.read_out = linear(width, greys, width**-0.5, seed, "read-out")
         self.float()
 
-    def forward(self, tokens: Int[Tensor, "*S b L"]) -> Float[Tensor, "*S b L greys"]:
+    def forward(self, tokens: Int[Tensor, "*S b L"]) -> Float[Tensor, "*E b L greys"]:
         """Logits of every pixel given those before it."""
         before = functional.pad(tokens[..., :-1], (1, 0), value=self.greys)
         shown = functional.one_hot(before, self.greys + 1).to(self.embedding.weight)  # (*S, b, L, greys + 1)
         return self.read_out(self.gpt(self.embedding(shown)))
 
-    def nats(self, tokens: Int[Tensor, "*S b L"]) -> Float[Tensor, "*S b"]:
+    def nats(self, tokens: Int[Tensor, "*S b L"]) -> Float[Tensor, "*E b"]:
         """Minus the log-likelihood of each picture, per pixel."""
         logits = self(tokens)
         chosen = tokens[..., None].expand(*logits.shape[:-1], 1)

@@ -32,6 +32,7 @@ VERSION = 1
 Rule = Literal["equal", "rule", "rule, larger λ", "root", "reversed", "shuffled", "measured"]
 LAYERS = SHAPE["layers"]
 LARGER = 2.0**-4  # the other λ
+Network = Annotated[int, Range(0, NETWORKS - 1)]
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ class Setting(Grid):
 
     rule: tuple[Rule, ...] = axis(("equal", "rule"), "how features are shared among the layers")
     budget: tuple[Count, ...] = axis((16,), "features per head, averaged over layers")
-    network: tuple[Annotated[int, Range(0, NETWORKS - 1)], ...] = axis((0,), "network")
+    network: tuple[Network, ...] = axis((0,), "network")
     seed: tuple[Natural, ...] = axis(range(10), "seed")  # of the features
     lam: Positive = 2.0**-8  # λ of the degrees of freedom
     points: Count = 1000  # J, tokens of a Gram matrix
@@ -56,8 +57,8 @@ class Setting(Grid):
 
     @classmethod
     def paper(cls) -> "Setting":
-        """Every way to share, three budgets, three networks."""
-        return cls(rule=get_args(Rule), budget=(8, 16, 32), network=(0, 1, 2))
+        """Every way to share, three budgets."""
+        return cls(rule=get_args(Rule), budget=(8, 16, 32))
 
     @property
     def how(self) -> Distilling:

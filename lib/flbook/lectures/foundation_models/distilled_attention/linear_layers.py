@@ -13,6 +13,8 @@ from flbook.lectures.foundation_models.distilled_attention.pixel_training import
 from flbook.models.pixel_transformer import PixelTransformer
 from flbook.models.random_feature_attention import RandomFeatureAttention
 
+_AT_ONCE = 8  # pictures
+
 
 @dataclass(frozen=True)
 class Distilling(Checked):
@@ -48,6 +50,7 @@ def _kept(how: Distilling, layer: int, features: int, network: int, seed: tuple[
 @torch.no_grad()
 def test_nats(network: PixelTransformer, pictures: int = 297, device: str = "cpu") -> Float[Tensor, " E"]:
     """Test loss per pixel, for every draw of the features; of softmax attention one number."""
-    tokens = DATA.test[:pictures].to(device)
-    members = [len(block.attend.z) for block in network.gpt.blocks if isinstance(block.attend, RandomFeatureAttention)]
-    return network.to(device).nats(tokens.expand(max(members, default=1), *tokens.shape)).mean(-1)
+    attends = [block.attend for block in network.to(device).gpt.blocks]
+    members = max([len(one.z) for one in attends if isinstance(one, RandomFeatureAttention)], default=1)
+    parts = DATA.test[:pictures].to(device).split(_AT_ONCE)  # what fits into a cache is much faster
+    return torch.cat([network.nats(part.expand(members, *part.shape)) for part in parts], -1).mean(-1)
