@@ -91,14 +91,18 @@ run = sweeps(measure, chunk={"rule": 1, "budget": 1, "network": 1})
 stored = single_precision
 
 
-@lru_cache
 def dof(network: int = 0, lam: float = 2.0**-8, points: int = 1000) -> np.ndarray:
     """Degrees of freedom of each head, (layers, heads), from a Gram matrix over so many of its queries and keys."""
+    return degrees_of_freedom(_spectra(network, points), lam)
+
+
+@lru_cache
+def _spectra(network: int, points: int) -> np.ndarray:
+    """Eigenvalues of the Gram matrices over J, (layers, heads, J)."""
     found = []
     for query, key in attended(network):
-        tokens = torch.cat([query, key]).double().transpose(0, 1).flatten(1, 2).numpy()  # (h, 2 n L, k)
-        grams = [attention_gram(drawn_tokens(head, points)) for head in tokens]
-        found.append(degrees_of_freedom(gram_spectrum(np.stack(grams)), lam))
+        tokens = torch.cat([query, key]).transpose(0, 1).flatten(1, 2)  # (h, 2 n L, k)
+        found.append([gram_spectrum(attention_gram(drawn_tokens(head.numpy(), points))) for head in tokens])
     return np.array(found)
 
 
