@@ -61,6 +61,16 @@ def test_every_way_to_share_on_the_stored_result():
     assert np.abs(found.features.sel(rule="rule") - np.stack([shared(needs, b) for b in (8, 16, 32)])).max() == 0
 
 
+def test_every_way_to_share_now():
+    needs, larger = dof(0, TINY.lam, 60).max(-1), dof(0, 2.0**-4, 60).max(-1)
+    expected = {"equal": np.full(4, 16), "rule": shared(needs, 16), "rule, larger λ": shared(larger, 16),
+                "root": shared(np.sqrt(needs), 16)}
+    for way, given in expected.items():
+        assert distilled_attention.shares(TINY, way, 16).tolist() == given.tolist(), way
+    turned = distilled_attention.shares(TINY, "reversed", 16)
+    assert sorted(turned) == sorted(expected["rule"]) and turned[needs.argmax()] == turned.min() < turned.max()
+
+
 def test_degrees_of_freedom_by_hand():
     tokens = torch.cat(distilled_attention.attended(0)[1])[:, 1].flatten(0, 1).double().numpy()
     from flbook.theory.degrees_of_freedom import drawn_tokens
