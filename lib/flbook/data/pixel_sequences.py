@@ -13,7 +13,6 @@ from flbook.data.ten_digits import ten_digits
 from flbook.domains import Checked, Natural, Range
 
 GREYS = 17  # 0 is white paper, 16 is ink
-LENGTH = 64  # pixels of a picture
 
 
 class Sequences(NamedTuple):
