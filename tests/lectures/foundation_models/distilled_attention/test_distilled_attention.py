@@ -61,6 +61,20 @@ def test_every_way_to_share_on_the_stored_result():
     assert np.abs(found.features.sel(rule="rule") - np.stack([shared(needs, b) for b in (8, 16, 32)])).max() == 0
 
 
+@pytest.mark.parametrize("name, way, budget, number", [
+    ("distilled_attention", "equal", 8, 0), ("distilled_attention", "reversed", 16, 0),
+    ("distilled_attention", "shuffled", 8, 0), ("other_networks", "rule", 16, 2),
+])
+def test_cells_of_the_stored_results_again(name, way, budget, number):
+    setting = Setting(rule=(way,), budget=(budget,), network=(number,), seed=(1, 4))
+    again = distilled_attention.measure(setting)
+    cell = {"rule": [way], "budget": [budget], "network": [number]}
+    stored = results.open(name).sel(cell)
+    np.testing.assert_allclose(again.nats, stored.nats.sel(seed=[1, 4]), rtol=1e-3)
+    np.testing.assert_array_equal(again.features, stored.features)
+    np.testing.assert_allclose(again.softmax, stored.softmax, rtol=1e-5)
+
+
 def test_every_way_to_share_now():
     needs, larger = dof(0, TINY.lam, 60).max(-1), dof(0, 2.0**-4, 60).max(-1)
     expected = {"equal": np.full(4, 16), "rule": shared(needs, 16), "rule, larger λ": shared(larger, 16),
