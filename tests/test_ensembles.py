@@ -13,6 +13,7 @@ from flbook.data.common_and_rare import CommonAndRare
 from flbook.data.environments import Environments
 from flbook.data.images import ImageNoise, digits
 from flbook.data.margins import Margins
+from flbook.data.pixel_sequences import PixelSequences
 from flbook.data.prompt_pool import PromptPool
 from flbook.data.rare_features import RareFeatures
 from flbook.data.single_index_prompts import SingleIndexPrompts
@@ -79,7 +80,7 @@ PROMPTS = [
 ]
 DRAWS = [  # of seeds and a step
     *(data.draw for data in PROMPTS), lambda batch, seed, step=0: RECALL.questions(batch, seed, step),
-    lambda batch, seed, step=0: RECALL.in_context(batch, 3, seed, step),
+    lambda batch, seed, step=0: RECALL.in_context(batch, 3, seed, step), PixelSequences().draw,
 ]
 
 
@@ -143,7 +144,8 @@ def test_samples_of_ten_digits():
     check_members(lambda seed: ten_digits(50, seed))
 
 
-@pytest.mark.parametrize("draw", DRAWS, ids=[repr(data)[:60] for data in PROMPTS] + ["questions", "in context"])
+@pytest.mark.parametrize("draw", DRAWS, ids=[repr(data)[:60] for data in PROMPTS] + ["questions", "in context",
+                                                                                                  "pixels"])
 def test_a_batch_of_prompts_is_a_function_of_seed_and_step(draw):
     check_members(lambda seed: draw(5, seed, step=2))
     first = parts(draw(5, 1, step=2))
@@ -156,7 +158,7 @@ def test_a_batch_of_prompts_is_a_function_of_seed_and_step(draw):
 
 def test_every_law_has_a_case():
     laws = {kind for kind in classes(Checked) if inspect.isfunction(vars(kind).get("draw"))}
-    elsewhere = {PromptPool, *(kind for kind in laws if kind.__name__ in ("RedrawnLabels", "Laws", "CutMix"))}
+    elsewhere = {PromptPool, PixelSequences, *(kind for kind in laws if kind.__name__ in ("RedrawnLabels", "Laws", "CutMix"))}
     missing = laws - elsewhere - {IndexClusters, *(type(data) for data in (*SAMPLES, *DRAWN, *PROMPTS))}
     assert not missing, f"give {', '.join(kind.__name__ for kind in missing)} a case in tests/test_ensembles.py"
 

@@ -78,6 +78,8 @@ from flbook.models.convnet import ConvNet
 from flbook.models.layers import MLP, Linear
 from flbook.models.mamba import Mamba, SelectiveLayer
 from flbook.models.patch_attention import VisionTransformer
+from flbook.models.pixel_transformer import PixelTransformer
+from flbook.models.random_feature_attention import RandomFeatureAttention
 from flbook.models.tied_denoiser import TiedDenoiser
 from flbook.models.transformer import GPT, Block, Norm, PromptTransformer
 from flbook.models.two_layer import TwoLayer
@@ -200,6 +202,9 @@ NETWORKS = {  # a network and what it is asked
     Block: lambda: (Block(D, 2, 0.1, 0.1, 0, "a block"), torch.randn(2, L, D)),
     GPT: lambda: (GPT(D, 1, 2, L), torch.randn(2, L, D)),
     PromptTransformer: lambda: (PromptTransformer(D, N, 8, 1), *CONTEXT),
+    PixelTransformer: lambda: (
+        PixelTransformer(D, 1).attending([RandomFeatureAttention.draw(3, 2, D // 2)]), torch.zeros(2, 64).long()),
+    RandomFeatureAttention: lambda: (RandomFeatureAttention.draw(3, 2, D), *(torch.randn(2, 2, L, D) for _ in "qkv")),
     TaskVectorAttention: lambda: (TaskVectorAttention(D), *PAIRS),
     LinearRecall: lambda: (LinearRecall(D, 4), *PAIRS),
     Experts: lambda: (Experts(D, 3, M), SAMPLE.x.float()),

@@ -60,6 +60,9 @@ LOOSE = {
 }
 # Experiments whose stored result takes more than a test may, or hangs on rounding; the reason, and who checks it.
 TOO_LONG = {
+    "foundation_models/distilled_attention": "the softmax loss lacks most axes, so a cell would be every way to share "
+                                             "at every budget; the lecture's test computes cells again",
+    "foundation_models/other_networks": "as for distilled_attention",
     "in_context_learning/attention_landscape": "float32's rounding steers the first large steps of the flow; the "
                                                "lecture's test compares the steps before that",
     "in_context_learning/concept_prompts": "float32's rounding steers training at the largest noise; the lecture's "

@@ -25,8 +25,10 @@ class Prompts(NamedTuple):
     observed: Float[Tensor, "*E q"] | None = None  # labels of the queries, noise included; None where there is no noise
 
 
-def mapped(prompts: Prompts, change: Callable, *others: Prompts) -> Prompts:
+def mapped(prompts: Any, change: Callable, *others: Any) -> Any:
     """A function applied to every tensor of the prompts (and to the same one of others); None stays None.
+
+    Of prompts, or of any other batch that is a named tuple of tensors.
 
     Examples
     --------
@@ -34,11 +36,9 @@ def mapped(prompts: Prompts, change: Callable, *others: Prompts) -> Prompts:
     >>> mapped(prompts, torch.Tensor.float).query.dtype
     torch.float32
     """
-    def leaf(one, *rest):
-        return None if one is None else change(one, *rest)
-
-    context = Context(*(leaf(*same) for same in zip(prompts.context, *(o.context for o in others), strict=True)))
-    return type(prompts)(context, *(leaf(*same) for same in zip(prompts[1:], *(o[1:] for o in others), strict=True)))
+    if prompts is None or isinstance(prompts, Tensor):
+        return None if prompts is None else change(prompts, *others)
+    return type(prompts)(*(mapped(part, change, *same) for part, *same in zip(prompts, *others, strict=True)))
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,7 @@
 """A causal transformer, and what it needs to read prompts: examples go in as separate tokens for x and y."""
 
+from collections.abc import Callable
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -25,15 +27,24 @@ class Norm(nn.Module):
         return functional.layer_norm(x, x.shape[-1:]) * self.gain[..., None, None, :] + self.bias[..., None, None, :]
 
 
+def softmax_attention(query: Float[Tensor, "*B h L k"], key: Float[Tensor, "*B h L k"],
+                      value: Float[Tensor, "*B h L v"]) -> Float[Tensor, "*B h L v"]:
+    r"""Each token's average of the values up to its own, weighted by :math:`\exp(\langle q, k\rangle/\sqrt k)`."""
+    flat = (part.flatten(0, -4) for part in (query, key, value))
+    return functional.scaled_dot_product_attention(*flat, is_causal=True).reshape(value.shape)
+
+
 class Block(nn.Module):
     """One layer: every token looks at those up to itself, then thinks for itself; both are added to what it was.
 
-    Shapes: S members of the ensemble, b sequences, L tokens, h heads of k = width / h coordinates.
+    Shapes: S members of the ensemble, b sequences, L tokens, h heads of k = width / h coordinates. attend: how a head
+    looks back, called with queries, keys and values (*S, b, h, L, k); it may be a module with parameters of its own.
     """
 
-    def __init__(self, width: int, heads: int, size: float, out_size: float, seed: Seeds, role: str):
+    def __init__(self, width: int, heads: int, size: float, out_size: float, seed: Seeds, role: str,
+                 attend: Callable = softmax_attention):
         super().__init__()
-        self.heads = heads
+        self.heads, self.attend = heads, attend
         self.query_key_value = linear(width, 3 * width, size, seed, f"{role} ask")  # of all heads: one product
         self.output = linear(width, width, out_size, seed, f"{role} answer")
         self.mlp_in = linear(width, 4 * width, size, seed, f"{role} widen")
@@ -47,12 +58,11 @@ class Block(nn.Module):
         return x + self.mlp_out(functional.gelu(hidden, approximate="tanh"))  # (*S, b, L, width)
 
     def attention(self, x: Float[Tensor, "*S b L width"]) -> Float[Tensor, "*S b L width"]:
-        """Softmax attention of every token to those up to itself, in all heads."""
-        merged = self.query_key_value(x)  # (*S, b, L, 3 width)
-        merged = merged.unflatten(-1, (3, self.heads, -1)).flatten(0, -5)  # (S b, L, 3, h, k)
-        query, key, value = merged.permute(2, 0, 3, 1, 4)  # three of (S b, h, L, k)
-        heads = functional.scaled_dot_product_attention(query, key, value, is_causal=True)  # (S b, h, L, k)
-        return self.output(heads.transpose(1, 2).flatten(-2).reshape(x.shape))  # (*S, b, L, width)
+        """Attention of every token to those up to itself, in all heads."""
+        merged = self.query_key_value(x).unflatten(-1, (3, self.heads, -1))  # (*S, b, L, 3, h, k)
+        query, key, value = merged.movedim(-3, 0).transpose(-2, -3)  # three of (*S, b, h, L, k)
+        heads = self.attend(query, key, value)  # (*S, b, h, L, k)
+        return self.output(heads.transpose(-2, -3).flatten(-2))  # (*S, b, L, width)
 
 
 def linear(inputs: int, outputs: int, size: float, seed: Seeds, role: str) -> Linear:

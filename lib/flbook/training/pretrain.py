@@ -87,13 +87,14 @@ def pretrain(
     recipe: Recipe | None = None,
     seed: int | tuple[int, ...] = 0,
     device: str | torch.device = "cpu",
-    loss: Callable[[nn.Module, Prompts], Tensor] | None = None,
+    loss: Callable[[nn.Module, Any], Tensor] | None = None,
     checkpoint: str | Path | None = None,
     every: int = 1000,
 ) -> PretrainingRun:
     """Train a model in place on prompts that it never sees twice.
 
-    data: anything with ``draw(batch, seed, step, device)`` that returns `Prompts`. seed: of the prompts; a tuple draws
+    data: anything with ``draw(batch, seed, step, device)`` that returns `Prompts`, or another named tuple of tensors
+    that `loss` knows. seed: of the prompts; a tuple draws
     others for each member of an ensemble, whose axis leads parameters and prompts alike.
     loss: ``loss(model, prompts)``, one number a member; `at_every_position` if the model has ``predictions``, otherwise
     `at_the_query`. checkpoint: a file that is written every so many steps and at the end, and from which training
@@ -134,11 +135,12 @@ class _Run:
         self.losses = torch.full((recipe.steps, *members), math.nan, device=device, dtype=self.like.dtype)
         self.done = 0
 
-    def draw(self, step: int) -> Prompts:
-        """The batch of a step, in the model's precision."""
-        return mapped(self.data.draw(self.recipe.batch, self.seed, step, self.device), lambda t: t.to(self.like))
+    def draw(self, step: int) -> Any:
+        """The batch of a step, in the model's precision; tokens stay whole numbers."""
+        batch = self.data.draw(self.recipe.batch, self.seed, step, self.device)
+        return mapped(batch, lambda t: t.to(self.like) if t.is_floating_point() else t.to(self.device))
 
-    def descend(self, prompts: Prompts) -> Tensor:
+    def descend(self, prompts: Any) -> Tensor:
         """One step on a batch; returns the loss of each member before it."""
         half = self.recipe.precision == "bfloat16"
         with torch.autocast(self.device.type, torch.bfloat16, enabled=half, cache_enabled=False):

@@ -1,0 +1,139 @@
+r"""A small transformer over pixels, its softmax attention distilled to linear attention under a budget of features.
+
+Claim (Nishikawa, Higuchi and Suzuki 2025, Section 5; an observation): at the same number of features, sharing them
+among the layers in proportion to their degrees of freedom gives a better network than equal shares. The rivals are
+the rule reversed or shuffled, the root of it, and the best shares by what each layer was measured to cost.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Annotated, Literal, get_args
+
+import numpy as np
+import torch
+import xarray as xr
+
+from flbook import devices, rng
+from flbook.domains import Count, Natural, Positive, Range
+from flbook.lectures.foundation_models.distilled_attention import layer_costs, sharing
+from flbook.lectures.foundation_models.distilled_attention.linear_layers import (
+    Distilling,
+    attended,
+    linear_layer,
+    test_nats,
+)
+from flbook.lectures.foundation_models.distilled_attention.pixel_training import NETWORKS, SHAPE, opened
+from flbook.models.pixel_transformer import PixelTransformer
+from flbook.runs import Grid, axis, labelled, single_precision, sweeps
+from flbook.theory.degrees_of_freedom import attention_gram, degrees_of_freedom, drawn_tokens, gram_spectrum
+
+VERSION = 1
+
+Rule = Literal["equal", "rule", "rule, larger λ", "root", "reversed", "shuffled", "measured"]
+LAYERS = SHAPE["layers"]
+LARGER = 2.0**-4  # the other λ
+Network = Annotated[int, Range(0, NETWORKS - 1)]
+
+
+@dataclass(frozen=True)
+class Setting(Grid):
+    """Everything the experiment depends on; tuples are the axes of the sweep. In the book: what a page computes."""
+
+    rule: tuple[Rule, ...] = axis(("equal", "rule"), "how features are shared among the layers")
+    budget: tuple[Count, ...] = axis((16,), "features per head, averaged over layers")
+    network: tuple[Network, ...] = axis((0,), "network")
+    seed: tuple[Natural, ...] = axis(range(10), "seed")  # of the features
+    lam: Positive = 2.0**-8  # λ of the degrees of freedom
+    points: Count = 1000  # J, tokens of a Gram matrix
+    steps: Natural = 200  # of distillation
+    batch: Count = 4  # pictures of a step
+    lr: Positive = 0.05
+    pictures: Annotated[int, Range(1, 297)] = 297  # test pictures
+
+    @classmethod
+    def tiny(cls) -> "Setting":
+        """Every way to share, after two steps."""
+        return cls(rule=get_args(Rule), budget=(2, 3), network=(0, 1), seed=(0, 1), points=60, steps=2, pictures=3)
+
+    @classmethod
+    def paper(cls) -> "Setting":
+        """Every way to share, three budgets."""
+        return cls(rule=get_args(Rule), budget=(8, 16, 32))
+
+    @property
+    def how(self) -> Distilling:
+        """How features are trained."""
+        return Distilling(self.steps, self.batch, self.lr)
+
+
+def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Test loss of every way to share a budget, and what it gives each layer; dimensions (rule, budget, network, seed).
+    """
+    devices.device(device)
+    loss, given = [], []
+    for rule in setting.rule:
+        for budget in setting.budget:
+            for number in setting.network:
+                numbers = shares(setting, rule, budget, number, device)
+                given.append(numbers)
+                loss.append(shuffled(setting, numbers, number, device) if rule == "shuffled" else
+                            test_nats(distilled(setting, numbers, number, device), setting.pictures, device))
+    dims = ("rule", "budget", "network", "seed")
+    layer = {"layer": ("layer", range(1, LAYERS + 1), "layer")}
+    softmax = [test_nats(opened(number), setting.pictures, device) for number in setting.network]
+    return labelled({"nats": (dims, torch.stack(loss), "test loss", "nats per pixel"),
+                     "features": ((*dims[:3], "layer"), np.stack(given), "features per head"),
+                     "softmax": ("network", torch.cat(softmax), "test loss with softmax", "nats per pixel")},
+                    setting.coordinates() | layer)
+
+
+run = sweeps(measure, chunk={"rule": 1, "budget": 1, "network": 1})
+stored = single_precision
+
+
+def dof(network: int = 0, lam: float = 2.0**-8, points: int = 1000) -> np.ndarray:
+    """Degrees of freedom of each head, (layers, heads), from a Gram matrix over so many of its queries and keys."""
+    return degrees_of_freedom(_spectra(network, points), lam)
+
+
+@lru_cache
+def _spectra(network: int, points: int) -> np.ndarray:
+    """Eigenvalues of the Gram matrices over J, (layers, heads, J)."""
+    found = []
+    for query, key in attended(network):
+        tokens = torch.cat([query, key]).transpose(0, 1).flatten(1, 2)  # (h, 2 n L, k)
+        found.append([gram_spectrum(attention_gram(drawn_tokens(head.numpy(), points))) for head in tokens])
+    return np.array(found)
+
+
+def shares(setting: Setting, rule: str, budget: int, network: int = 0, device: str = "cpu") -> np.ndarray:
+    """Features per head of each layer under one way to share; their sum is the budget times the layers."""
+    if rule == "equal":
+        return np.full(LAYERS, budget)
+    if rule == "measured":
+        costs = layer_costs.Setting(network=(network,), steps=setting.steps, batch=setting.batch, lr=setting.lr,
+                                    pictures=setting.pictures)
+        constants = layer_costs.constants(layer_costs.run(costs, device, progress=False))[0]
+        return sharing.cheapest(constants, budget)
+    needs = dof(network, LARGER if rule == "rule, larger λ" else setting.lam, setting.points).max(-1)
+    found = sharing.shared(np.sqrt(needs) if rule == "root" else needs, budget)
+    if rule == "reversed":
+        found[np.argsort(needs)] = np.sort(found)[::-1]
+    return found
+
+
+def distilled(setting: Setting, numbers, network: int = 0, device: str = "cpu") -> PixelTransformer:
+    """The network with linear attention in every layer, of these numbers of features, for every draw of them."""
+    return opened(network).attending([linear_layer(setting.how, layer, int(features), network, setting.seed, device)
+                                      for layer, features in enumerate(numbers)])
+
+
+def shuffled(setting: Setting, numbers, network: int = 0, device: str = "cpu") -> torch.Tensor:
+    """Test loss where each draw of features has the numbers in an order of its own."""
+    found = []
+    for seed in setting.seed:
+        order = rng.numpy_generator(seed, f"order of the layers, {sum(numbers)}").permutation(numbers)
+        attends = [linear_layer(setting.how, layer, int(features), network, (seed,), device)
+                   for layer, features in enumerate(order)]
+        found.append(test_nats(opened(network).attending(attends), setting.pictures, device))
+    return torch.cat(found)
