@@ -1,0 +1,238 @@
+/* Contrastive pre-training with one modality and with two: who grows faster, signal or noise, trained in the reader's browser.
+
+   All weights stay in w(0) + span{mu, xi_1 .. xi_n}, so the state is the coefficients and the data are inner products. Names and
+   formulas are those of flbook/lectures/foundation_models/contrastive (paired_training.py, signal_race.py, downstream.py). */
+(live => {
+"use strict";
+const {random, bartlett, cholesky, short, axes, viridis} = live;
+const relu = z => z > 0 ? z : 0;
+function dot(a, u, b, v, size) { // four sums at a time do not wait for each other
+  let s = 0, s1 = 0, s2 = 0, s3 = 0, r = 0;
+  for (; r + 3 < size; r += 4) {
+    s += a[u + r] * b[v + r]; s1 += a[u + r + 1] * b[v + r + 1]; s2 += a[u + r + 2] * b[v + r + 2]; s3 += a[u + r + 3] * b[v + r + 3];
+  }
+  for (; r < size; r++) s += a[u + r] * b[v + r];
+  return s + s1 + (s2 + s3);
+}
+function mix(out, to, size, shares, rows, count, from) { // adds to a row `out` rows of the matrix `from`, by four, so that it is read and written less often
+  let k = 0;
+  for (; k + 3 < count; k += 4) {
+    const x = shares[k], x1 = shares[k + 1], x2 = shares[k + 2], x3 = shares[k + 3], u = rows[k] * size, u1 = rows[k + 1] * size, u2 = rows[k + 2] * size, u3 = rows[k + 3] * size;
+    for (let r = 0; r < size; r++) out[to + r] += x * from[u + r] + x1 * from[u1 + r] + (x2 * from[u2 + r] + x3 * from[u3 + r]);
+  }
+  for (; k < count; k++) for (let r = 0, u = rows[k] * size; r < size; r++) out[to + r] += shares[k] * from[u + r];
+}
+
+// ---- data: inner products of a signal of length 1, noise patches, initial weights
+/* The noise patches of a modality, then its weights, then (`eps` above 0) the noise that augmentation adds: so one and two modalities share the first. */
+function drawGram({n, m, d, start, eps = 0, seed = 0, role = "first"}) {
+  const count = n + m + (eps ? n : 0), stream = random(seed, role), along = Float64Array.from({length: count}, stream.normal), L = bartlett(count, d - 1, stream);
+  const sigma_0 = start / Math.sqrt(d), N = eps ? 2 * n : n, raw = new Float64Array(count * count);
+  for (let i = 0; i < count; i++) for (let j = 0; j <= i; j++) {
+    let s = along[i] * along[j];
+    for (let p = 0; p <= j; p++) s += L[i][p] * L[j][p];
+    raw[i * count + j] = raw[j * count + i] = s;
+  }
+  const patch = i => i < n ? [[i, 1]] : [[i - n, 1], [i + m, eps]], weight = r => [[n + r, sigma_0]]; // as sums of what was drawn
+  const inner = (a, b) => { let s = 0; for (const [i, x] of a) for (const [j, y] of b) s += x * y * raw[i * count + j]; return s; };
+  const on_mu = a => a.reduce((s, [i, x]) => s + x * along[i], 0);
+  const list = (k, f) => Array.from({length: k}, (_, i) => f(i)), xi = list(N, patch), w = list(m, weight);
+  const block = (rows, columns) => Float64Array.from(rows.flatMap(a => columns.map(b => inner(a, b))));
+  return {N, mu_mu: 1, mu_xi: Float64Array.from(xi, on_mu), xi_xi: block(xi, xi), w_mu: Float64Array.from(w, on_mu), w_xi: block(w, xi), w_w: block(w, w)};
+}
+const withSignal = (g, mu) => ({...g, mu_mu: g.mu_mu * mu * mu, mu_xi: g.mu_xi.map(x => x * mu), w_mu: g.w_mu.map(x => x * mu)});
+
+const labels = n => Float64Array.from({length: n}, (_, i) => 1 - 2 * (i % 2)); // +1, -1, +1, ...
+/* For each sample M negatives, the next ones of the other label or the next ones of any label: every sample is a negative equally often. */
+const negativesOf = (n, M, from) => Array.from({length: n}, (_, i) => Int32Array.from({length: M}, (_, k) => (i + (from === "other" ? 2 * k + 1 : k + 1)) % n));
+
+// ---- training of one encoder on two views of a modality (one Gram), or of two encoders on a modality each (two)
+class Training {
+  constructor(grams, y, negatives, temperature = 1) {
+    const n = y.length, m = grams[0].w_mu.length, V = grams.length;
+    const fill = size => grams.map(g => new Float64Array(size(g)));
+    Object.assign(this, {grams, y, negatives, n, m, V, temperature, c_mu: fill(() => m), c_xi: fill(() => m * n), on_mu: fill(() => m), on_xi: fill(g => m * g.N), h: fill(g => g.N * m),
+      slopes: fill(() => n * m), shares: new Float64Array(n), rows: new Int32Array(n)});
+    this.look();
+  }
+  look() { // what each neuron sees, and the features of the noise patches (h, a row for each patch)
+    const {n, m, shares, rows} = this;
+    this.grams.forEach((g, v) => {
+      const {N} = g, c_mu = this.c_mu[v], c_xi = this.c_xi[v], on_mu = this.on_mu[v], on_xi = this.on_xi[v], h = this.h[v];
+      for (let r = 0; r < m; r++) {
+        const at = r * N, c = c_mu[r];
+        let moved = 0;
+        for (let p = 0; p < n; p++) if (c_xi[r * n + p] !== 0) { shares[moved] = c_xi[r * n + p]; rows[moved++] = p; }
+        on_mu[r] = g.w_mu[r] + c * g.mu_mu + dot(c_xi, r * n, g.mu_xi, 0, n);
+        for (let i = 0; i < N; i++) on_xi[at + i] = g.w_xi[at + i] + c * g.mu_xi[i];
+        mix(on_xi, at, N, shares, rows, moved, g.xi_xi);
+        for (let i = 0; i < N; i++) h[i * m + r] = relu(on_xi[at + i]);
+      }
+    });
+  }
+  /* Anchors of encoder a at their noise patches, partners of encoder b from patch `shift` on, negatives from patch 0 of encoder b. Adds the
+     gradient's coefficients to `slopes` and `on_signal`, and returns the loss. Stop-gradient: only the anchors move. */
+  oneWay(a, b, shift, slopes, on_signal) {
+    const {n, m, y, temperature, shares, negatives} = this, ha = this.h[a], hb = this.h[b], za = this.on_mu[a], zb = this.on_mu[b];
+    const same = [0, 0], crossed = [0, 0], pull = [0, 0], push = [0, 0, 0, 0]; // by label of the anchor: 0 for +1, 1 for -1
+    for (let r = 0; r < m; r++) for (const l of [0, 1]) {
+      const s = l ? -1 : 1, x = relu(s * za[r]);
+      same[l] += x * relu(s * zb[r]); crossed[l] += x * relu(-s * zb[r]);
+    }
+    let loss = 0;
+    for (let i = 0; i < n; i++) {
+      const l = y[i] > 0 ? 0 : 1, list = negatives[i], M = list.length, mine = same[l], theirs = crossed[l], from = (shift + i) * m;
+      const partner = (dot(ha, i * m, hb, from, m) + mine) / temperature;
+      let top = partner, all = 0, missing = 0, toMine = 0;
+      for (let k = 0; k < M; k++) {
+        shares[k] = (dot(ha, i * m, hb, list[k] * m, m) + (y[list[k]] === y[i] ? mine : theirs)) / temperature;
+        if (shares[k] > top) top = shares[k];
+      }
+      const right = Math.exp(partner - top);
+      for (let k = 0; k < M; k++) all += shares[k] = Math.exp(shares[k] - top);
+      all += right;
+      for (let k = 0; k < M; k++) {
+        missing += shares[k] /= all * temperature;
+        if (y[list[k]] === y[i]) toMine += shares[k];
+      }
+      loss -= Math.log(right / all);
+      pull[l] += missing; push[3 * l] += toMine; push[1 + l] += missing - toMine;
+      for (let r = 0; r < m; r++) slopes[i * m + r] -= missing * hb[from + r];
+      mix(slopes, i * m, m, shares, list, M, hb);
+    }
+    for (let r = 0; r < m; r++) {
+      const plus = relu(zb[r]), minus = relu(-zb[r]);
+      if (za[r] > 0) on_signal[r] += push[0] * plus + push[1] * minus - pull[0] * plus;
+      if (za[r] < 0) on_signal[r] -= push[2] * plus + push[3] * minus - pull[1] * minus;
+    }
+    return loss / n;
+  }
+  sweep(use) { // both directions if there are two modalities; use(v, slopes, on_signal) takes the gradient of encoder v, times n
+    let loss = 0;
+    const found = this.grams.map((_, v) => {
+      const slopes = this.slopes[v].fill(0), on_signal = new Float64Array(this.m);
+      loss += this.V === 1 ? this.oneWay(0, 0, this.n, slopes, on_signal) : this.oneWay(v, 1 - v, 0, slopes, on_signal);
+      return [slopes, on_signal];
+    });
+    if (use) found.forEach(([slopes, on_signal], v) => use(v, slopes, on_signal));
+    return loss;
+  }
+  get loss() { return this.sweep(); }
+  step(lr) { // gradient descent; returns the loss before it
+    const {n, m} = this, loss = this.sweep((v, slopes, on_signal) => {
+      const c_mu = this.c_mu[v], c_xi = this.c_xi[v], h = this.h[v];
+      for (let r = 0; r < m; r++) {
+        c_mu[r] -= lr / n * on_signal[r];
+        for (let i = 0; i < n; i++) if (h[i * m + r] > 0) c_xi[r * n + i] -= lr / n * slopes[i * m + r];
+      }
+    });
+    this.look();
+    return loss;
+  }
+  get gamma() { return Array.from(this.c_mu[0], c => this.grams[0].mu_mu * c); } // of the first encoder
+  largest() { // of the first encoder: the largest |gamma|, the largest rho
+    const {n, m, grams: [g], c_mu: [c_mu], c_xi: [c_xi]} = this;
+    let gamma = 0, rho = 0;
+    for (let r = 0; r < m; r++) {
+      gamma = Math.max(gamma, Math.abs(c_mu[r]) * g.mu_mu);
+      for (let i = 0; i < n; i++) rho = Math.max(rho, c_xi[r * n + i] * g.xi_xi[i * (g.N + 1)]);
+    }
+    return {gamma, rho};
+  }
+  get rho() { const {n, grams: [g]} = this; return Array.from(this.c_xi[0], (c, at) => g.xi_xi[(at % n) * (g.N + 1)] * c); }
+  weightGram() { // inner products of the first encoder's neurons
+    const {n, m, grams: [g], c_mu: [c_mu], c_xi: [c_xi], on_mu: [on_mu], on_xi: [on_xi]} = this, out = g.w_w.slice();
+    for (let r = 0; r < m; r++) for (let l = 0; l < m; l++) { // <w_r, w_l> is half of <move_r, w_l(0) + w_l> and of the same with r and l exchanged, beside w_w
+      let half = c_mu[r] * (g.w_mu[l] + on_mu[l]) / 2;
+      for (let i = 0; i < n; i++) half += c_xi[r * n + i] * (g.w_xi[l * g.N + i] + on_xi[l * g.N + i]) / 2;
+      out[r * m + l] += half; out[l * m + r] += half;
+    }
+    return out;
+  }
+  /* Accuracy of a logistic regression on the first encoder's features, on fresh samples of signal strength nu; standard: rows of m normal
+     numbers. stretch: as if the signal were so many times as long, which training with two modalities cannot tell. */
+  accuracy(nu, standard, stretch = 1, regression = this.regression(stretch)) {
+    const {m, on_mu: [on_mu], grams: [g]} = this, L = cholesky(this.weightGram(), m), strength = nu / Math.sqrt(g.mu_mu), z = new Float64Array(m);
+    let right = 0;
+    for (let at = 0; at + m <= standard.length; at += m) {
+      let noise = regression[m], plus = 0, minus = 0;
+      for (let r = 0; r < m; r++) {
+        z[r] = 0;
+        for (let p = 0; p <= r; p++) z[r] += L[r * m + p] * standard[at + p];
+        noise += regression[r] * relu(z[r]); plus += regression[r] * relu(strength * on_mu[r]); minus += regression[r] * relu(-strength * on_mu[r]);
+      }
+      right += (noise + plus > 0) + (noise + minus < 0);
+    }
+    return right / 2 / Math.floor(standard.length / m);
+  }
+  regression(stretch = 1) {
+    const {n, m, y, on_mu: [on_mu], h: [h]} = this;
+    return logisticRegression(Array.from({length: n}, (_, i) => Float64Array.from({length: m}, (_, r) => relu(stretch * y[i] * on_mu[r]) + h[i * m + r])), y);
+  }
+}
+
+function logisticRegression(rows, y, ridge = 1, steps = 12) { // weights, then an intercept; Newton's method
+  const k = rows[0].length + 1, w = new Float64Array(k), shrink = i => ridge * (i < k - 1 ? 1 : 1e-9), x = rows.map(row => Float64Array.of(...row, 1));
+  for (let t = 0; t < steps; t++) {
+    const A = new Float64Array(k * k), b = Float64Array.from(w, (s, i) => -shrink(i) * s);
+    for (let i = 0; i < k; i++) A[i * (k + 1)] = shrink(i);
+    x.forEach((row, s) => {
+      let f = 0;
+      for (let i = 0; i < k; i++) f += row[i] * w[i];
+      const slope = 1 / (1 + Math.exp(y[s] * f)), curve = slope * (1 - slope);
+      for (let i = 0; i < k; i++) {
+        b[i] += y[s] * slope * row[i];
+        if (row[i] !== 0) for (let j = 0; j <= i; j++) A[i * k + j] += curve * row[i] * row[j];
+      }
+    });
+    const L = cholesky(A, k, 0);
+    for (let i = 0; i < k; i++) { for (let j = 0; j < i; j++) b[i] -= L[i * k + j] * b[j]; b[i] /= L[i * k + i]; }
+    for (let i = k - 1; i >= 0; i--) { for (let j = i + 1; j < k; j++) b[i] -= L[j * k + i] * b[j]; b[i] /= L[i * k + i]; }
+    for (let i = 0; i < k; i++) w[i] += b[i];
+  }
+  return w;
+}
+
+// ---- theory: what a step adds, relatively, while all similarities are small; `other`: how many of the M negatives have the other label
+const signalRate = (product, lr, M, other = M) => lr / 2 * other / (M + 1) * product;
+const noiseRate = (square, n, lr, M) => lr / n * M / (M + 1) * square;
+const pairVariable = (n, d, first, second) => n * first * second / d;
+const border = (M, other = M) => 2 * M / other;
+/* The largest response to the first signal, and the largest to a noise patch, in the direction that grows: of the neuron with one
+   modality, of both modalities' neurons with two (a neuron that one of them does not excite does not grow). */
+function growing({V, m, n, grams: [g, second], on_mu, on_xi}) {
+  let signal = 0, noise = 0;
+  const size = Math.sqrt(g.mu_mu), other = V === 2 ? Math.sqrt(second.mu_mu) : 1;
+  for (let r = 0; r < m; r++) {
+    signal = Math.max(signal, Math.abs(V === 2 ? (on_mu[0][r] + size / other * on_mu[1][r]) / 2 : on_mu[0][r]));
+    for (let i = 0; i < n; i++) {
+      const u = on_xi[0][r * g.N + i], v = V === 2 ? on_xi[1][r * second.N + i] : u;
+      if (u > 0 && v > 0) noise = Math.max(noise, (u + v) / 2);
+    }
+  }
+  return {signal, noise};
+}
+
+// ---- one experiment: both trainings from the same first modality and the same start
+const EPS = 0.1, FASTEST = 0.6;
+/* At the lecture's noise rate; less where the signal would grow by more than FASTEST a step. From n/2 negatives, so that fewer are slower. */
+const stepSize = (n, d, pair, rate) => Math.min(rate, 2 * FASTEST / pair) / noiseRate(d, n, 1, n / 2);
+function drawAll({n, m, d, start, seed}) {
+  const first = drawGram({n, m, d, start, eps: EPS, seed}), second = drawGram({n, m, d, start, seed, role: "second"}), {N} = first;
+  const plain = {...first, N: n, mu_xi: first.mu_xi.slice(0, n), xi_xi: first.xi_xi.filter((_, at) => at % N < n && at < n * N), w_xi: first.w_xi.filter((_, at) => at % N < n)};
+  return {first, plain, second};
+}
+function training(drawn, V, mu, second, y, negatives) {
+  return new Training(V === 1 ? [withSignal(drawn.first, mu)] : [withSignal(drawn.plain, mu), withSignal(drawn.second, second)], y, negatives);
+}
+function follow(net, lr, steps) { // the largest coefficients of the first encoder after each step
+  const rows = [];
+  for (let t = 0; t <= steps; t++) {
+    rows.push({step: t, ...net.largest()});
+    rows[t].loss = t < steps ? net.step(lr) : net.loss;
+  }
+  return rows;
+}
+
+live.modalities = {Training, drawGram, drawAll, withSignal, training, follow, labels, negativesOf, logisticRegression, signalRate, noiseRate, pairVariable, border, growing, stepSize};
+})(globalThis.flbookLive);
