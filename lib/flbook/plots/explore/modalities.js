@@ -234,5 +234,111 @@ function follow(net, lr, steps) { // the largest coefficients of the first encod
   return rows;
 }
 
-live.modalities = {Training, drawGram, drawAll, withSignal, training, follow, labels, negativesOf, logisticRegression, signalRate, noiseRate, pairVariable, border, growing, stepSize};
+/* The factor by which a step multiplies what is learned, measured over the second half of the time in which the loss has hardly moved,
+   as that of the gains: what was there at the start does not enter. Not a number if the time is too short to leave the start behind. */
+function growth(rows, name) {
+  const late = rows.findIndex(q => q.loss < 0.98 * rows[0].loss), end = (late < 0 ? rows.length : late) - 2, from = Math.floor(end / 2), gain = t => rows[t + 1][name] - rows[t][name];
+  return end - from >= 8 ? (gain(end) / gain(from)) ** (1 / (end - from)) : NaN;
+}
+
+// ---- the figure
+const N_SNR2 = [0.25, 4], RATIO = [0.5, 8], CELLS = 12, NU = 2, CEILING = 0.9772, POINTS = 256, LEARNED = 0.9, FAILED = 0.65; // CEILING: Phi(NU), neurons along the signal alone
+function mount(box, given = {}) {
+  const first = {n_snr2: 1.25, ratio: 3, negatives: 20, labels: "other", d: 2000, seed: 0, ...given}, n = 40, m = 20, start = 1e-3, rate = 0.2, steps = 150, y = labels(n);
+  let seed = first.seed, drawn, drawnKey = "", cells = new Map(), mapKey = "", filling = 0;
+
+  function compute(s) {
+    const d = +s.d.toPrecision(2), M = s.negatives, other = s.labels === "other" ? M : M / 2, key = [d, seed].join(), all = [key, M, s.labels].join();
+    if (key !== drawnKey) { drawn = drawAll({n, m, d, start, seed}); drawn.points = Float64Array.from({length: POINTS * m}, random(seed, "test").normal); drawnKey = key; }
+    if (all !== mapKey) { cells = new Map(); mapKey = all; }
+    const mu = Math.sqrt(+s.n_snr2.toPrecision(3) * d / n), second = +s.ratio.toPrecision(2) * mu, negatives = negativesOf(n, M, s.labels), pair = pairVariable(n, d, mu, second), lr = stepSize(n, d, pair, rate);
+    const runs = [1, 2].map(V => {
+      const net = training(drawn, V, mu, second, y, negatives), big = growing(net), rows = follow(net, lr, steps);
+      const rates = {gamma: signalRate(V === 1 ? mu * mu : mu * second, lr, M, other), rho: noiseRate(d, n, lr, M)};
+      return {V, rows, big: {gamma: big.signal, rho: big.noise}, rates, accuracy: net.accuracy(NU, drawn.points), last: rows[steps]};
+    });
+    return {runs, d, M, negatives, pair, border: border(M, other), snr: mu / Math.sqrt(d)};
+  }
+
+  const view = live.figure(box, {
+    label: "Live figure: contrastive training with one modality and with two",
+    controls: [
+      {name: "n_snr2", kind: "range", label: "signal n·SNR²", min: N_SNR2[0], max: N_SNR2[1], step: 0.01, log: true, value: first.n_snr2, show: (v, {snr}) => `${short(v)} (SNR ${two(snr)})`},
+      {name: "ratio", kind: "range", label: "ratio of signals C", min: RATIO[0], max: RATIO[1], step: 0.02, log: true, value: first.ratio, show: two},
+      {name: "negatives", kind: "range", label: "negatives M", min: 2, max: n / 2, step: 2, value: first.negatives, show: String},
+      {name: "d", kind: "range", label: "dimension d", min: 500, max: 1e5, step: 0.05, log: true, value: first.d, show: two},
+      {name: "labels", kind: "choice", label: "negatives are of", value: first.labels, choices: {other: "the other label", any: "any label"}},
+      {name: "again", kind: "button", label: "New data", act: v => { seed++; v.refresh(); }},
+    ],
+    panels: [
+      {caption: 'Largest coefficient of the <b style="color:var(--signal)">signal, γ (thick)</b>, and of the <b style="color:var(--noise)">noise, ρ (thin)</b>. Dashed: theory, for noise patches orthogonal to all else.'},
+      {caption: "The same for the first of two encoders. In the panels: the factor of a step, measured and in theory. Growth ends when one of the two fits the task."},
+      {caption: "Accuracy downstream with two modalities, dark (½) to bright (1); 40 pairs, 20 neurons, one draw. Dashed: theory’s border; dotted: that of one modality. Ring: here; click to move it."},
+    ],
+    compute,
+    draw: (v, now) => { now.runs.forEach((run, i) => race(v, run, i)); map(v, now); say(v, now); fill(v, now); },
+  });
+  view.panels[2].style.cursor = "crosshair";
+  view.panels[2].onclick = e => {
+    const box = view.panels[2].getBoundingClientRect(), {W, H, LEFT, TOP, WIDE, HIGH} = live.field, at = (t, [lo, hi]) => lo * (hi / lo) ** Math.min(Math.max(t, 0), 1);
+    view.set("n_snr2", at((W * (e.clientX - box.left) / box.width - LEFT) / WIDE, N_SNR2));
+    view.set("ratio", at(1 - (H * (e.clientY - box.top) / box.height - TOP) / HIGH, RATIO));
+    view.refresh();
+  };
+
+  function race(v, {V, rows, big, rates, last}, i) {
+    const LOW = 1e-5, HIGH = 10, a = axes({x: [0, steps], y: [LOW, 1e4], logy: true, xlabel: "training step", yticks: [[1e-4, "10⁻⁴"], [1e-2, "10⁻²"], [1, "1"]]}); // above HIGH there is room for words
+    const within = points => points.filter(([, x]) => x >= LOW && x <= HIGH);
+    const theory = name => a.line(within(rows.map(({step}) => [step, big[name] * ((1 + rates[name]) ** step - 1)])), {width: 1.6, dash: "5 4"});
+    const curve = (name, how) => a.line(within(rows.map(q => [q.step, q[name]])), how);
+    const words = (top, name, colour, label) => a.words(live.field.LEFT + 6, top, `${label}${Number.isNaN(growth(rows, name)) ? "" : ` × ${growth(rows, name).toFixed(2)}`} (theory × ${(1 + rates[name]).toFixed(2)})`, `style="fill:var(--${colour})"`);
+    const title = V === 1 ? "one modality" : "two modalities";
+    v.svg(i, a.frame() + curve("rho", {colour: "noise", width: 2}) + curve("gamma", {colour: "signal", width: 4}) + theory("rho") + theory("gamma") + a.words(live.field.LEFT + 6, 18, title, 'font-weight="700"') +
+      words(35, "gamma", "signal", "signal") + words(51, "rho", "noise", "noise"), `With ${title}, after ${steps} steps: signal coefficient ${two(last.gamma)}, noise coefficient ${two(last.rho)}.`);
+  }
+
+  const centre = (i, [lo, hi]) => lo * (hi / lo) ** ((i + 0.5) / CELLS);
+  function map(v, now) {
+    const quarter = (lo, hi) => [0.25, 0.5, 1, 2, 4, 8].filter(x => x >= lo && x <= hi).map(x => [x, x === 0.25 ? "¼" : x === 0.5 ? "½" : String(x)]), {LEFT, TOP, WIDE, HIGH} = live.field;
+    const a = axes({x: N_SNR2, y: RATIO, logx: true, logy: true, xlabel: "n·SNR²", xticks: quarter(...N_SNR2), yticks: quarter(1, RATIO[1])}), dx = WIDE / CELLS, dy = HIGH / CELLS, s = v.values();
+    const tiles = Array.from({length: CELLS * CELLS}, (_, at) => {
+      const i = at % CELLS, j = at / CELLS | 0, right = cells.get(at);
+      return `<rect x="${(LEFT + i * dx).toFixed(1)}" y="${(TOP + HIGH - (j + 1) * dy).toFixed(1)}" width="${(dx + 0.4).toFixed(1)}" height="${(dy + 0.4).toFixed(1)}" shape-rendering="crispEdges" fill="${right === undefined ? "var(--edge)" : viridis(2 * right - 1)}"/>`;
+    });
+    const both = path => [["#fff", 4], ["#000", 1.8]].map(([colour, width]) => path(`fill="none" stroke="${colour}" stroke-width="${width}"`, width < 4)).join("");
+    const line = (x, y, x2, y2, dash) => both((how, thin) => `<path d="M${x.toFixed(1)} ${y.toFixed(1)}L${x2.toFixed(1)} ${y2.toFixed(1)}" ${how}${thin ? ` stroke-dasharray="${dash}"` : ""}/>`);
+    const b = now.border, lo = Math.max(N_SNR2[0], b / RATIO[1]), hi = Math.min(N_SNR2[1], b / RATIO[0]); // where the border is in the picture
+    v.svg(2, a.frame() + tiles.join("") + line(a.px(lo), a.py(b / lo), a.px(hi), a.py(b / hi), "7 5") + line(a.px(b), TOP, a.px(b), TOP + HIGH, "1.5 3.5") +
+      both(how => `<circle cx="${a.px(s.n_snr2).toFixed(1)}" cy="${a.py(s.ratio).toFixed(1)}" r="6" ${how}/>`) + a.words(3, TOP + HIGH / 2 + 4, "C"),
+      `Map of the accuracy with two modalities. Theory’s border is at C·n·SNR² = ${short(b)}; here it is ${short(now.pair)}.`);
+  }
+  function fill(v, now) { // one training serves a diagonal: with two modalities only the product of the signals counts
+    const token = ++filling, todo = Array.from({length: 2 * CELLS - 1}, (_, k) => k).sort((k, l) => Math.abs(k - CELLS + 1) - Math.abs(l - CELLS + 1));
+    const slice = () => {
+      if (token !== filling || !box.isConnected) return;
+      const k = todo.find(k => !cells.has(cellOf(k, Math.min(k, CELLS - 1))));
+      box.dataset.cells = cells.size;
+      if (k === undefined) return;
+      const pair = centre(0, N_SNR2) * centre(0, RATIO) * 2 ** (k / 3), mu = Math.sqrt(pair * now.d / n), net = training(drawn, 2, mu, mu, y, now.negatives);
+      const lr = stepSize(n, now.d, pair, rate);
+      for (let t = 0; t < steps; t++) net.step(lr);
+      for (let i = Math.max(0, k - CELLS + 1); i <= Math.min(k, CELLS - 1); i++) cells.set(cellOf(k, i), net.accuracy(NU, drawn.points, Math.sqrt(centre(i, N_SNR2) / pair)));
+      map(v, now);
+      setTimeout(slice, 0);
+    };
+    setTimeout(slice, 30);
+  }
+  const cellOf = (k, i) => (k - i) * CELLS + i;
+
+  function say(v, {runs, pair, border}) {
+    const did = ({accuracy}) => accuracy > LEARNED ? "learned the signal" : accuracy < FAILED ? "memorised noise" : "learned some of the signal";
+    const fact = run => `${did(run)} (γ = ${two(run.last.gamma)}, ρ = ${two(run.last.rho)}; accuracy downstream ${run.accuracy.toFixed(2)})`;
+    v.say(`One modality ${fact(runs[0])}; two modalities ${fact(runs[1])}. With two, the signal grows faster than the noise if C·n·SNR² > ${short(border)}; it is ${short(pair)}. ` +
+      (border > 2 ? "Samples of one label differ in their noise only, so it must be memorised, too." : `Neurons along the signal alone would have accuracy ${CEILING.toFixed(2)}.`));
+  }
+  return view;
+}
+const two = x => short(+x.toPrecision(2));
+
+live.modalities = {Training, drawGram, drawAll, withSignal, training, follow, labels, negativesOf, logisticRegression, signalRate, noiseRate, pairVariable, border, growing, stepSize, growth, mount};
 })(globalThis.flbookLive);
