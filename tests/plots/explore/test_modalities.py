@@ -267,6 +267,7 @@ def test_modalities_theory_meets_the_simulation_in_high_dimension(tab):
       const {signalRate, noiseRate, stepSize} = flbookLive.modalities, n = 40, m = 20, d = 1e5;
       const mu = Math.sqrt(1.25 * d / n), lr = stepSize(n, d, 3.75, 0.2);
       const drawn = drawAll({n, m, d, start: 1e-3, seed});
+      for (const gram of Object.values(drawn)) gram.mu_xi.fill(0); // or noise leaks into a signal that stays small
       const net = training(drawn, V, mu, 3 * mu, labels(n), negativesOf(n, 20, "other"));
       const {signal, noise} = growing(net), rows = follow(net, lr, 60), t = rows.findIndex(q => q.loss < 0.98 * rows[0].loss) - 1;
       const rates = [signalRate((V === 1 ? 1 : 3) * mu * mu, lr, 20), noiseRate(d, n, lr, 20)];
