@@ -229,12 +229,31 @@ def test_modalities_one_training_serves_a_diagonal(tab):
       const run = (mu, second, stretch) => {
         const net = training(drawn, 2, mu, second, labels(n), negativesOf(n, 10, "other"));
         follow(net, 0.02, 60);
-        return [net.accuracy(0.5, points, stretch), [...net.regression(stretch)], Math.max(...net.rho)];
+        return [net.accuracy(0.5, points, stretch), [...net.regression(stretch)], net.largest().rho];
       };
       return [run(4, 9, 1), run(6, 6, 4 / 6), run(6, 6, 1)]; }""")
     assert one[0] == other[0] and one[2] == pytest.approx(other[2], rel=1e-8)
     np.testing.assert_allclose(one[1], other[1], atol=1e-8)
     assert np.abs(np.array(one[1]) - wrong[1]).max() > 1e-3
+
+
+def test_modalities_map_has_the_accuracies_of_its_cells(tab):
+    """Along a diagonal: what a training at each cell's own two strengths gives."""
+    served, direct = tab.evaluate("""() => {
+      const {drawAll, training, labels, negativesOf, follow, stepSize, diagonal} = flbookLive.modalities;
+      const n = 20, m = 10, d = 200, pair = 3, drawn = drawAll({n, m, d, start: 0.01, seed: 1});
+      const strengths = [0.1, 1, 10], y = labels(n), negatives = negativesOf(n, 10, "any");
+      drawn.points = Float64Array.from({length: 512 * m}, flbookLive.random(1, "test").normal);
+      const alone = strength => {
+        const mu = Math.sqrt(strength * d / n);
+        const net = training(drawn, 2, mu, pair * d / n / mu, y, negatives);
+        follow(net, stepSize(n, d, pair, 0.2), 60);
+        return net.accuracy(2, drawn.points);
+      };
+      const served = diagonal(drawn, d, pair, strengths, y, negatives, {rate: 0.2, steps: 60, nu: 2});
+      return [served, strengths.map(alone)]; }""")
+    np.testing.assert_allclose(served, direct, atol=1 / 512)
+    assert np.ptp(served) > 0.1  # they differ, though the weights are the same
 
 
 @pytest.mark.parametrize("encoders, pair", [(1, 1.25), (2, 2.5), (2, 1.6)])
@@ -244,11 +263,13 @@ def test_modalities_learn_as_the_librarys(tab, encoders, pair):
     problem = setting.problem(encoders, 1000, pair)
     params = fit(problem, gradient_descent(setting.lr(1000)), 100).params
     sizes = problem.gram.xi_xi[:, 0].diagonal(dim1=-2, dim2=-1)[:, :40]
-    theirs = np.stack([
-        (problem.gram.mu_mu[:, 0, None] * params["mu"][:, 0]).abs().amax(-1),
-        (params["xi"][:, 0] * sizes[:, None]).amax((-2, -1)),
-        accuracy(problem, params, 2.0, 256),
-    ])
+    theirs = np.stack(
+        [
+            (problem.gram.mu_mu[:, 0, None] * params["mu"][:, 0]).abs().amax(-1),
+            (params["xi"][:, 0] * sizes[:, None]).amax((-2, -1)),
+            accuracy(problem, params, 2.0, 256),
+        ]
+    )
     call = """([V, pair, rate]) => Array.from({length: 40}, (_, seed) => {
       const {drawAll, training, labels, negativesOf, follow, stepSize} = flbookLive.modalities;
       const n = 40, m = 20, d = 1000, mu = Math.sqrt(pair * d / n), drawn = drawAll({n, m, d, start: 1e-3, seed});
@@ -269,7 +290,8 @@ def test_modalities_theory_meets_the_simulation_in_high_dimension(tab):
       const drawn = drawAll({n, m, d, start: 1e-3, seed});
       for (const gram of Object.values(drawn)) gram.mu_xi.fill(0); // or noise leaks into a signal that stays small
       const net = training(drawn, V, mu, 3 * mu, labels(n), negativesOf(n, 20, "other"));
-      const {signal, noise} = growing(net), rows = follow(net, lr, 60), t = rows.findIndex(q => q.loss < 0.98 * rows[0].loss) - 1;
+      const {signal, noise} = growing(net), rows = follow(net, lr, 60);
+      const t = rows.findIndex(q => q.loss < 0.98 * rows[0].loss) - 1;
       const rates = [signalRate((V === 1 ? 1 : 3) * mu * mu, lr, 20), noiseRate(d, n, lr, 20)];
       const line = (big, rate) => big * ((1 + rate) ** t - 1);
       return [growth(rows, "gamma") / (1 + rates[0]), growth(rows, "rho") / (1 + rates[1]),

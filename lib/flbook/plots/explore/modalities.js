@@ -129,7 +129,6 @@ class Training {
     this.look();
     return loss;
   }
-  get gamma() { return Array.from(this.c_mu[0], c => this.grams[0].mu_mu * c); } // of the first encoder
   largest() { // of the first encoder: the largest |gamma|, the largest rho
     const {n, m, grams: [g], c_mu: [c_mu], c_xi: [c_xi]} = this;
     let gamma = 0, rho = 0;
@@ -139,7 +138,6 @@ class Training {
     }
     return {gamma, rho};
   }
-  get rho() { const {n, grams: [g]} = this; return Array.from(this.c_xi[0], (c, at) => g.xi_xi[(at % n) * (g.N + 1)] * c); }
   weightGram() { // inner products of the first encoder's neurons
     const {n, m, grams: [g], c_mu: [c_mu], c_xi: [c_xi], on_mu: [on_mu], on_xi: [on_xi]} = this, out = g.w_w.slice();
     for (let r = 0; r < m; r++) for (let l = 0; l < m; l++) { // <w_r, w_l> is half of <move_r, w_l(0) + w_l> and of the same with r and l exchanged, beside w_w
@@ -234,6 +232,12 @@ function follow(net, lr, steps) { // the largest coefficients of the first encod
   return rows;
 }
 
+/* Accuracies of the first modality at these n SNR^2, all with the second so strong that the product is `pair`: one training serves all. */
+function diagonal(drawn, d, pair, strengths, y, negatives, {rate, steps, nu}) {
+  const n = y.length, mu = Math.sqrt(pair * d / n), net = training(drawn, 2, mu, mu, y, negatives), lr = stepSize(n, d, pair, rate);
+  for (let t = 0; t < steps; t++) net.step(lr);
+  return strengths.map(strength => net.accuracy(nu, drawn.points, Math.sqrt(strength / pair)));
+}
 /* The factor by which a step multiplies what is learned, measured over the second half of the time in which the loss has hardly moved,
    as that of the gains: what was there at the start does not enter. Not a number if the time is too short to leave the start behind. */
 function growth(rows, name) {
@@ -249,9 +253,13 @@ function mount(box, given = {}) {
 
   function compute(s) {
     const d = +s.d.toPrecision(2), M = s.negatives, other = s.labels === "other" ? M : M / 2, key = [d, seed].join(), all = [key, M, s.labels].join();
-    if (key !== drawnKey) { drawn = drawAll({n, m, d, start, seed}); drawn.points = Float64Array.from({length: POINTS * m}, random(seed, "test").normal); drawnKey = key; }
+    if (key !== drawnKey) {
+      drawn = drawAll({n, m, d, start, seed}); drawnKey = key;
+      drawn.points = Float64Array.from({length: POINTS * m}, random(seed, "test").normal);
+    }
     if (all !== mapKey) { cells = new Map(); mapKey = all; }
-    const mu = Math.sqrt(+s.n_snr2.toPrecision(3) * d / n), second = +s.ratio.toPrecision(2) * mu, negatives = negativesOf(n, M, s.labels), pair = pairVariable(n, d, mu, second), lr = stepSize(n, d, pair, rate);
+    const mu = Math.sqrt(+s.n_snr2.toPrecision(3) * d / n), second = +s.ratio.toPrecision(2) * mu, negatives = negativesOf(n, M, s.labels);
+    const pair = pairVariable(n, d, mu, second), lr = stepSize(n, d, pair, rate);
     const runs = [1, 2].map(V => {
       const net = training(drawn, V, mu, second, y, negatives), big = growing(net), rows = follow(net, lr, steps);
       const rates = {gamma: signalRate(V === 1 ? mu * mu : mu * second, lr, M, other), rho: noiseRate(d, n, lr, M)};
@@ -263,7 +271,8 @@ function mount(box, given = {}) {
   const view = live.figure(box, {
     label: "Live figure: contrastive training with one modality and with two",
     controls: [
-      {name: "n_snr2", kind: "range", label: "signal n·SNR²", min: N_SNR2[0], max: N_SNR2[1], step: 0.005017, log: true, value: first.n_snr2, show: (v, {snr}) => `${short(v)} (SNR ${two(snr)})`},
+      {name: "n_snr2", kind: "range", label: "signal n·SNR²", min: N_SNR2[0], max: N_SNR2[1], step: 0.005017, log: true, value: first.n_snr2,
+        show: (v, {snr}) => `${short(v)} (SNR ${two(snr)})`},
       {name: "ratio", kind: "range", label: "ratio of signals C", min: RATIO[0], max: RATIO[1], step: 0.02006, log: true, value: first.ratio, show: two},
       {name: "negatives", kind: "range", label: "negatives M", min: 2, max: n / 2, step: 2, value: first.negatives, show: String},
       {name: "d", kind: "range", label: "dimension d", min: 500, max: 1e5, step: 0.05, log: true, value: first.d, show: two},
@@ -287,23 +296,27 @@ function mount(box, given = {}) {
   };
 
   function race(v, {V, rows, big, rates, last}, i) {
-    const LOW = 1e-5, HIGH = 10, a = axes({x: [0, steps], y: [LOW, 1e4], logy: true, xlabel: "training step", yticks: [[1e-4, "10⁻⁴"], [1e-2, "10⁻²"], [1, "1"]]}); // above HIGH there is room for words
+    const LOW = 1e-5, HIGH = 10, title = V === 1 ? "one modality" : "two modalities";
+    const a = axes({x: [0, steps], y: [LOW, 1e4], logy: true, xlabel: "training step", yticks: [[1e-4, "10⁻⁴"], [1e-2, "10⁻²"], [1, "1"]]}); // above HIGH there is room for words
     const within = points => points.filter(([, x]) => x >= LOW && x <= HIGH);
     const theory = name => a.line(within(rows.map(({step}) => [step, big[name] * ((1 + rates[name]) ** step - 1)])), {width: 1.6, dash: "5 4"});
     const curve = (name, how) => a.line(within(rows.map(q => [q.step, q[name]])), how);
-    const words = (top, name, colour, label) => a.words(live.field.LEFT + 6, top, `${label}${Number.isNaN(growth(rows, name)) ? "" : ` × ${growth(rows, name).toFixed(2)}`} (theory × ${(1 + rates[name]).toFixed(2)})`, `style="fill:var(--${colour})"`);
-    const title = V === 1 ? "one modality" : "two modalities";
-    v.svg(i, a.frame() + curve("rho", {colour: "noise", width: 2}) + curve("gamma", {colour: "signal", width: 4}) + theory("rho") + theory("gamma") + a.words(live.field.LEFT + 6, 18, title, 'font-weight="700"') +
+    const measured = name => { const x = growth(rows, name); return Number.isNaN(x) ? "" : ` × ${x.toFixed(2)}`; };
+    const words = (top, name, colour, label) => a.words(live.field.LEFT + 6, top, `${label}${measured(name)} (theory × ${(1 + rates[name]).toFixed(2)})`, `style="fill:var(--${colour})"`);
+    v.svg(i, a.frame() + curve("rho", {colour: "noise", width: 2}) + curve("gamma", {colour: "signal", width: 4}) + theory("rho") + theory("gamma") +
+      a.words(live.field.LEFT + 6, 18, title, 'font-weight="700"') +
       words(35, "gamma", "signal", "signal") + words(51, "rho", "noise", "noise"), `With ${title}, after ${steps} steps: signal coefficient ${two(last.gamma)}, noise coefficient ${two(last.rho)}.`);
   }
 
   const centre = (i, [lo, hi]) => lo * (hi / lo) ** ((i + 0.5) / CELLS);
   function map(v, now) {
-    const quarter = (lo, hi) => [0.25, 0.5, 1, 2, 4, 8].filter(x => x >= lo && x <= hi).map(x => [x, x === 0.25 ? "¼" : x === 0.5 ? "½" : String(x)]), {LEFT, TOP, WIDE, HIGH} = live.field;
-    const a = axes({x: N_SNR2, y: RATIO, logx: true, logy: true, xlabel: "n·SNR²", xticks: quarter(...N_SNR2), yticks: quarter(1, RATIO[1])}), dx = WIDE / CELLS, dy = HIGH / CELLS, s = v.values();
+    const quarter = (lo, hi) => [0.25, 0.5, 1, 2, 4, 8].filter(x => x >= lo && x <= hi).map(x => [x, x === 0.25 ? "¼" : x === 0.5 ? "½" : String(x)]);
+    const {LEFT, TOP, WIDE, HIGH} = live.field, a = axes({x: N_SNR2, y: RATIO, logx: true, logy: true, xlabel: "n·SNR²", xticks: quarter(...N_SNR2), yticks: quarter(1, RATIO[1])});
+    const dx = WIDE / CELLS, dy = HIGH / CELLS, s = v.values();
     const tiles = Array.from({length: CELLS * CELLS}, (_, at) => {
-      const i = at % CELLS, j = at / CELLS | 0, right = cells.get(at);
-      return `<rect x="${(LEFT + i * dx).toFixed(1)}" y="${(TOP + HIGH - (j + 1) * dy).toFixed(1)}" width="${(dx + 0.4).toFixed(1)}" height="${(dy + 0.4).toFixed(1)}" shape-rendering="crispEdges" fill="${right === undefined ? "var(--edge)" : viridis(2 * right - 1)}"/>`;
+      const i = at % CELLS, j = at / CELLS | 0, right = cells.get(at), colour = right === undefined ? "var(--edge)" : viridis(2 * right - 1);
+      return `<rect x="${(LEFT + i * dx).toFixed(1)}" y="${(TOP + HIGH - (j + 1) * dy).toFixed(1)}" width="${(dx + 0.4).toFixed(1)}" height="${(dy + 0.4).toFixed(1)}" ` +
+        `shape-rendering="crispEdges" fill="${colour}"/>`;
     });
     const both = path => [["#fff", 4], ["#000", 1.8]].map(([colour, width]) => path(`fill="none" stroke="${colour}" stroke-width="${width}"`, width < 4)).join("");
     const line = (x, y, x2, y2, dash) => both((how, thin) => `<path d="M${x.toFixed(1)} ${y.toFixed(1)}L${x2.toFixed(1)} ${y2.toFixed(1)}" ${how}${thin ? ` stroke-dasharray="${dash}"` : ""}/>`);
@@ -319,10 +332,9 @@ function mount(box, given = {}) {
       const k = todo.find(k => !cells.has(cellOf(k, Math.min(k, CELLS - 1))));
       box.dataset.cells = cells.size;
       if (k === undefined) return;
-      const pair = centre(0, N_SNR2) * centre(0, RATIO) * 2 ** (k / 3), mu = Math.sqrt(pair * now.d / n), net = training(drawn, 2, mu, mu, y, now.negatives);
-      const lr = stepSize(n, now.d, pair, rate);
-      for (let t = 0; t < steps; t++) net.step(lr);
-      for (let i = Math.max(0, k - CELLS + 1); i <= Math.min(k, CELLS - 1); i++) cells.set(cellOf(k, i), net.accuracy(NU, drawn.points, Math.sqrt(centre(i, N_SNR2) / pair)));
+      const pair = centre(0, N_SNR2) * centre(0, RATIO) * 2 ** (k / 3);
+      const across = Array.from({length: CELLS}, (_, i) => i).filter(i => k - i >= 0 && k - i < CELLS);
+      diagonal(drawn, now.d, pair, across.map(i => centre(i, N_SNR2)), y, now.negatives, {rate, steps, nu: NU}).forEach((right, at) => cells.set(cellOf(k, across[at]), right));
       map(v, now);
       setTimeout(slice, 0);
     };
@@ -340,5 +352,5 @@ function mount(box, given = {}) {
 }
 const two = x => short(+x.toPrecision(2));
 
-live.modalities = {Training, drawGram, drawAll, withSignal, training, follow, labels, negativesOf, logisticRegression, signalRate, noiseRate, pairVariable, border, growing, stepSize, growth, mount};
+live.modalities = {Training, drawGram, drawAll, training, follow, labels, negativesOf, logisticRegression, signalRate, noiseRate, pairVariable, border, growing, stepSize, diagonal, growth, mount};
 })(globalThis.flbookLive);
