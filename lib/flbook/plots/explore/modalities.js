@@ -280,7 +280,7 @@ function mount(box, given = {}) {
       {name: "again", kind: "button", label: "New data", act: v => { seed++; v.refresh(); }},
     ],
     panels: [
-      {caption: 'Largest coefficient of the <b style="color:var(--signal)">signal, γ (thick)</b>, and of the <b style="color:var(--noise)">noise, ρ (thin)</b>. Dashed: theory, for noise patches orthogonal to all else.'},
+      {caption: 'Largest coefficient of the <b style="color:var(--signal)">signal, γ (thick)</b>, and of the <b style="color:var(--noise)">noise, ρ (thin)</b>. Dashed: theory, for orthogonal noise; here noise leaks a little into a weak signal.'},
       {caption: "The same for the first of two encoders. In the panels: the factor of a step, measured and in theory. Growth ends when one of the two fits the task."},
       {caption: "Accuracy downstream with two modalities, dark (½) to bright (1); 40 pairs, 20 neurons, one draw. Dashed: theory’s border; dotted: that of one modality. Ring: here; click to move it."},
     ],
