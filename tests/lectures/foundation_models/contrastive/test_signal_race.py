@@ -80,9 +80,11 @@ def test_first_loss(encoders):
     assert found != pytest.approx(encoders * math.log(N // 2), rel=1e-3)
 
 
-def test_the_phase_variable_is_twice_the_ratio_of_the_rates():
-    ratio = signal_race.signal_rate(18.0, 0.3, 6) / signal_race.noise_rate(0.25 * D, N, 0.3, 6)
-    assert signal_race.pair_variable(N, D, 3.0, 6.0, 0.5) == pytest.approx(2 * ratio)
+def test_the_rates_are_equal_where_the_product_of_the_ratios_is_two():
+    data = TwoModalities(n=N, d=D, mu_norm=3.0, second_norm=2 * D * 0.25 / (3.0 * N), sigma_xi=0.5)
+    assert N * data.snr * data.second_snr == pytest.approx(2)
+    signal = signal_race.signal_rate(data.mu_norm * data.second_norm, 0.3, 6)
+    assert signal == pytest.approx(signal_race.noise_rate(0.25 * D, N, 0.3, 6))
 
 
 def test_accuracies_in_closed_form():

@@ -51,6 +51,7 @@ class Setting(Grid):
     lr: Positive = 0.01  # step size
     steps: Count = 200
     nu: Positive = 2.0  # signal strength downstream
+    orthogonal: bool = False  # noise without a part along the signals?
     points: Count = 256  # fresh noise patches to measure the accuracy on, each under both labels
 
     @classmethod
@@ -71,7 +72,7 @@ class Setting(Grid):
     @property
     def data(self) -> TwoModalities:
         """The law of the pairs."""
-        return TwoModalities(self.n, self.d, self.mu, self.second, nu_norm=self.nu)
+        return TwoModalities(self.n, self.d, self.mu, self.second, nu_norm=self.nu, orthogonal=self.orthogonal)
 
     def problem(self, variation: str, encoders: int) -> ContrastiveTraining:
         """Pre-training of all seeds, with one thing changed."""

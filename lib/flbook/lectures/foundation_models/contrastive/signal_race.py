@@ -9,6 +9,8 @@ the signals, each step multiplies
     \text{signal, two modalities:}\quad & 1 + C_\mu a, \qquad C_\mu = \|\tilde\mu\|/\|\mu\| \\
     \text{noise, either way:}\quad & 1 + b, \qquad b = \frac{\eta}{n\tau}\frac{M}{M+1}\sigma_\xi^2 d
 
+The signal grows faster if and only if the product :math:`n\,\mathrm{SNR}\,\widetilde{\mathrm{SNR}}` is above 2.
+
 Source: derived in the lecture.
 """
 
@@ -60,20 +62,6 @@ def noise_rate(square: Positive, n: Count, lr: Positive, negatives: Count, tempe
     0.196078
     """
     return lr / (n * temperature) * negatives / (negatives + 1) * square
-
-
-@checked_arguments
-def pair_variable(n: Count, d: Count, first: Positive, second: Positive, sigma_xi: Positive = 1.0) -> float:
-    r"""The phase variable :math:`n\,\mathrm{SNR}\,\widetilde{\mathrm{SNR}}`, which is :math:`C_\mu n\,\mathrm{SNR}^2`.
-
-    It is twice the ratio of `signal_rate` and `noise_rate`: above 2 the signal grows faster than the noise.
-
-    Examples
-    --------
-    >>> pair_variable(100, 2000, 5.0, 15.0)
-    3.75
-    """
-    return n * first * second / (sigma_xi**2 * d)
 
 
 @checked_arguments
