@@ -141,13 +141,12 @@ def test_modalities_classify_as_the_library(tab, rows, k, spread):
 @pytest.mark.parametrize("negatives, product, lr, n, d", [(50, 25.0, 0.01, 100, 2000), (2, 7.5, 0.3, 40, 500)])
 def test_modalities_rates_are_the_librarys(tab, negatives, product, lr, n, d):
     call = """([M, product, lr, n, d]) => {
-      const {signalRate, noiseRate, pairVariable} = flbookLive.modalities;
-      return [signalRate(product, lr, M), noiseRate(d, n, lr, M), pairVariable(n, d, product, 3)]; }"""
+      const {signalRate, noiseRate} = flbookLive.modalities;
+      return [signalRate(product, lr, M), noiseRate(d, n, lr, M)]; }"""
     ours = tab.evaluate(call, [negatives, product, lr, n, d])
     theirs = [
         signal_race.signal_rate(product, lr, negatives),
         signal_race.noise_rate(float(d), n, lr, negatives),
-        signal_race.pair_variable(n, d, product, 3.0),
     ]
     np.testing.assert_allclose(ours, theirs, rtol=1e-12)
 
@@ -171,7 +170,7 @@ def test_modalities_rates_are_those_of_training(tab, encoders, count, labels):
     np.testing.assert_allclose(np.asarray(grown), (1 + rate) ** steps, rtol=1e-6)
     noise = signal_race.noise_rate(2000.0, n, lr, count)
     border = tab.evaluate("([...all]) => flbookLive.modalities.border(...all)", [count, other])
-    pair = signal_race.pair_variable(n, 2000, product, 1.0)
+    pair = n * law.snr * (law.snr, law.second_snr)[encoders - 1]
     assert rate / noise == pytest.approx(pair / border)  # so the border is where the two rates meet
 
 

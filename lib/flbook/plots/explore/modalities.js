@@ -194,8 +194,7 @@ function logisticRegression(rows, y, ridge = 1, steps = 12) { // weights, then a
 // ---- theory: what a step adds, relatively, while all similarities are small; `other`: how many of the M negatives have the other label
 const signalRate = (product, lr, M, other = M) => lr / 2 * other / (M + 1) * product;
 const noiseRate = (square, n, lr, M) => lr / n * M / (M + 1) * square;
-const pairVariable = (n, d, first, second) => n * first * second / d;
-const border = (M, other = M) => 2 * M / other;
+const border = (M, other = M) => 2 * M / other; // of n SNR SNR~, where the two rates are equal
 /* The largest response to the first signal, and the largest to a noise patch, in the direction that grows: of the neuron with one
    modality, of both modalities' neurons with two (a neuron that one of them does not excite does not grow). */
 function growing({V, m, n, grams: [g, second], on_mu, on_xi}) {
@@ -259,7 +258,7 @@ function mount(box, given = {}) {
     }
     if (all !== mapKey) { cells = new Map(); mapKey = all; }
     const mu = Math.sqrt(+s.n_snr2.toPrecision(3) * d / n), second = +s.ratio.toPrecision(2) * mu, negatives = negativesOf(n, M, s.labels);
-    const pair = pairVariable(n, d, mu, second), lr = stepSize(n, d, pair, rate);
+    const pair = n * mu * second / d, lr = stepSize(n, d, pair, rate);
     const runs = [1, 2].map(V => {
       const net = training(drawn, V, mu, second, y, negatives), big = growing(net), rows = follow(net, lr, steps);
       const rates = {gamma: signalRate(V === 1 ? mu * mu : mu * second, lr, M, other), rho: noiseRate(d, n, lr, M)};
@@ -352,5 +351,5 @@ function mount(box, given = {}) {
 }
 const two = x => short(+x.toPrecision(2));
 
-live.modalities = {Training, drawGram, drawAll, training, follow, labels, negativesOf, logisticRegression, signalRate, noiseRate, pairVariable, border, growing, stepSize, diagonal, growth, mount};
+live.modalities = {Training, drawGram, drawAll, training, follow, labels, negativesOf, logisticRegression, signalRate, noiseRate, border, growing, stepSize, diagonal, growth, mount};
 })(globalThis.flbookLive);
