@@ -41,6 +41,8 @@ LOOSE = {
     "training_strategies/feature_border": (1e-4, 2.1e-3),
     "training_strategies/label_noise_gd": (2e-3, 0.005),
     "training_strategies/mixture_of_experts": (0.05, 0.02),  # a sample that goes to another expert at one step
+    "training_strategies/out_of_distribution": (1e-4, 1e-5),  # float32, and features that are unlearned to near zero
+    "training_strategies/sign_convnet": (0.01, 0.01),  # signs of small float32 gradients; one picture of a class
     "training_strategies/relu_rival": (0.1, 0.02),  # three thousand steps of Adam in float32 on fresh batches
     "in_context_learning/attention_landscape": (2e-3, 1e-6),
     "in_context_learning/bayes_gap": (1e-4, 1e-6),
