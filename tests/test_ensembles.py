@@ -8,12 +8,10 @@ from torch import nn
 from whole_library import classes
 
 from flbook.data import LinearPrompts, SignalNoise, SingleIndex, TaskPool, Teacher
-from flbook.data.coloured_classes import ColouredClasses
 from flbook.data.common_and_rare import CommonAndRare
 from flbook.data.environments import Environments
 from flbook.data.images import ImageNoise, digits
 from flbook.data.margins import Margins
-from flbook.data.pixel_sequences import PixelSequences
 from flbook.data.prompt_pool import PromptPool
 from flbook.data.rare_features import RareFeatures
 from flbook.data.single_index_prompts import SingleIndexPrompts
@@ -30,9 +28,11 @@ from flbook.lectures.benign_overfitting.token_selection.token_attention import T
 from flbook.lectures.benign_overfitting.vision_transformer.two_signals import TwoSignals
 from flbook.lectures.benign_overfitting.xor.clusters import XorSignalNoise
 from flbook.lectures.foundation_models.contrastive.two_modalities import TwoModalities
+from flbook.lectures.foundation_models.contrastive_digits.coloured_classes import ColouredClasses
 from flbook.lectures.foundation_models.denoising_from_scratch.denoising_networks import PictureDenoiser, PointDenoiser
 from flbook.lectures.foundation_models.denoising_from_scratch.point_mixture import PointMixture
 from flbook.lectures.foundation_models.diffusion.class_signals import ClassSignals
+from flbook.lectures.foundation_models.distilled_attention.pixel_sequences import PixelSequences
 from flbook.lectures.in_context_learning.bayes_gap.task_mixture import PlanePrompts, SignPrompts
 from flbook.lectures.in_context_learning.bayes_gap.uniform_attention import UniformAttention
 from flbook.lectures.in_context_learning.concept_prompts.concept_attention import ConceptAttention
@@ -158,7 +158,8 @@ def test_a_batch_of_prompts_is_a_function_of_seed_and_step(draw):
 
 def test_every_law_has_a_case():
     laws = {kind for kind in classes(Checked) if inspect.isfunction(vars(kind).get("draw"))}
-    elsewhere = {PromptPool, PixelSequences, *(kind for kind in laws if kind.__name__ in ("RedrawnLabels", "Laws", "CutMix"))}
+    elsewhere = {PromptPool, PixelSequences,
+                 *(kind for kind in laws if kind.__name__ in ("RedrawnLabels", "Laws", "CutMix"))}
     missing = laws - elsewhere - {IndexClusters, *(type(data) for data in (*SAMPLES, *DRAWN, *PROMPTS))}
     assert not missing, f"give {', '.join(kind.__name__ for kind in missing)} a case in tests/test_ensembles.py"
 

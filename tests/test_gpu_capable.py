@@ -47,6 +47,8 @@ from flbook.lectures.foundation_models.denoising_from_scratch.denoising_networks
 from flbook.lectures.foundation_models.denoising_from_scratch.denoising_problem import NoisePrediction
 from flbook.lectures.foundation_models.denoising_from_scratch.noise_schedule import NoiseSchedule
 from flbook.lectures.foundation_models.denoising_from_scratch.point_mixture import PointMixture
+from flbook.lectures.foundation_models.distilled_attention.pixel_transformer import PixelTransformer
+from flbook.lectures.foundation_models.distilled_attention.random_feature_attention import RandomFeatureAttention
 from flbook.lectures.in_context_learning.bayes_gap.uniform_attention import UniformAttention
 from flbook.lectures.in_context_learning.concept_prompts import concept_dynamics as concepts
 from flbook.lectures.in_context_learning.concept_prompts.concept_attention import ConceptAttention, PromptAverages
@@ -78,8 +80,6 @@ from flbook.models.convnet import ConvNet
 from flbook.models.layers import MLP, Linear
 from flbook.models.mamba import Mamba, SelectiveLayer
 from flbook.models.patch_attention import VisionTransformer
-from flbook.models.pixel_transformer import PixelTransformer
-from flbook.models.random_feature_attention import RandomFeatureAttention
 from flbook.models.tied_denoiser import TiedDenoiser
 from flbook.models.transformer import GPT, Block, Norm, PromptTransformer
 from flbook.models.two_layer import TwoLayer

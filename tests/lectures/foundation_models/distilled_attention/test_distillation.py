@@ -13,7 +13,7 @@ from flbook.lectures.foundation_models.distilled_attention.distillation import (
     softmax_rows,
 )
 from flbook.lectures.foundation_models.distilled_attention.pixel_training import DATA, trained
-from flbook.models.random_feature_attention import RandomFeatureAttention
+from flbook.lectures.foundation_models.distilled_attention.random_feature_attention import RandomFeatureAttention
 from flbook.models.transformer import softmax_attention
 from flbook.training.pretrain import Recipe
 

@@ -15,8 +15,12 @@ import xarray as xr
 from torch import Tensor
 
 from flbook import devices
-from flbook.data.coloured_classes import CLASSES, ColouredClasses, ColouredPictures
 from flbook.domains import Count, Natural, Positive, Probability
+from flbook.lectures.foundation_models.contrastive_digits.coloured_classes import (
+    CLASSES,
+    ColouredClasses,
+    ColouredPictures,
+)
 from flbook.lectures.foundation_models.contrastive_digits.linear_probe import linear_probe
 from flbook.lectures.foundation_models.contrastive_digits.pretraining import TRAINED, DigitPretraining
 from flbook.runs import Grid, axis, cached, labelled, sweeps

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from flbook.data.coloured_classes import CLASSES
+from flbook.lectures.foundation_models.contrastive_digits.coloured_classes import CLASSES
 
 
 def caption(label: Int[Tensor, "*E n"], colour: Int[Tensor, "*E n"], colours: bool) -> Float[Tensor, "*E n words"]:

@@ -6,9 +6,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from flbook.data.coloured_classes import CLASSES
 from flbook.domains import Positive, checked_arguments
 from flbook.estimators.regression import ridge
+from flbook.lectures.foundation_models.contrastive_digits.coloured_classes import CLASSES
 
 
 @checked_arguments

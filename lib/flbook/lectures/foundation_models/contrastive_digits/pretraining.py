@@ -17,8 +17,8 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from flbook.data.coloured_classes import CLASSES, ColouredClasses
 from flbook.lectures.foundation_models.contrastive_digits.captions import caption, every_caption
+from flbook.lectures.foundation_models.contrastive_digits.coloured_classes import CLASSES, ColouredClasses
 from flbook.lectures.foundation_models.contrastive_digits.views import view
 from flbook.models.layers import MLP
 from flbook.training.batches import Batches

@@ -5,7 +5,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from flbook import rng
-from flbook.data.coloured_classes import CLASSES, repainted
+from flbook.lectures.foundation_models.contrastive_digits.coloured_classes import CLASSES, repainted
 
 BRIGHTER = 0.3  # the brightness is multiplied by 0.7 to 1.3
 NOISE = 0.1  # standard deviation of what is added to every value

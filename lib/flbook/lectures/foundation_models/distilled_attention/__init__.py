@@ -23,7 +23,7 @@ from flbook.lectures.foundation_models.distilled_attention.linear_layers import 
     test_nats,
 )
 from flbook.lectures.foundation_models.distilled_attention.pixel_training import NETWORKS, SHAPE, opened
-from flbook.models.pixel_transformer import PixelTransformer
+from flbook.lectures.foundation_models.distilled_attention.pixel_transformer import PixelTransformer
 from flbook.runs import Grid, axis, labelled, single_precision, sweeps
 from flbook.theory.degrees_of_freedom import attention_gram, degrees_of_freedom, drawn_tokens, gram_spectrum
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from flbook import rng
 from flbook.domains import Count, Natural, Positive, checked_arguments
-from flbook.models.random_feature_attention import RandomFeatureAttention
+from flbook.lectures.foundation_models.distilled_attention.random_feature_attention import RandomFeatureAttention
 
 _LEAST = 1e-9  # added to a weight before its logarithm
 

@@ -10,8 +10,8 @@ from torch import Tensor
 from flbook.domains import Checked, Count, Natural, Positive, Seeds, checked_arguments
 from flbook.lectures.foundation_models.distilled_attention.distillation import distil
 from flbook.lectures.foundation_models.distilled_attention.pixel_training import DATA, SHAPE, opened
-from flbook.models.pixel_transformer import PixelTransformer
-from flbook.models.random_feature_attention import RandomFeatureAttention
+from flbook.lectures.foundation_models.distilled_attention.pixel_transformer import PixelTransformer
+from flbook.lectures.foundation_models.distilled_attention.random_feature_attention import RandomFeatureAttention
 
 _AT_ONCE = 8  # pictures
 

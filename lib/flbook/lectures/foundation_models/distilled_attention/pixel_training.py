@@ -9,9 +9,9 @@ from pathlib import Path
 
 import torch
 
-from flbook.data.pixel_sequences import PixelSequences
 from flbook.domains import Natural, checked_arguments
-from flbook.models.pixel_transformer import PixelTransformer
+from flbook.lectures.foundation_models.distilled_attention.pixel_sequences import PixelSequences
+from flbook.lectures.foundation_models.distilled_attention.pixel_transformer import PixelTransformer
 from flbook.runs import checkpoints, results
 from flbook.runs.sweep import training_file
 from flbook.training.pretrain import Recipe, pretrain

@@ -5,8 +5,13 @@ from dataclasses import replace
 import pytest
 import torch
 
-from flbook.data.coloured_classes import ColouredClasses, hues, painted, repainted
 from flbook.data.ten_digits import ten_digits
+from flbook.lectures.foundation_models.contrastive_digits.coloured_classes import (
+    ColouredClasses,
+    hues,
+    painted,
+    repainted,
+)
 
 SEEDS = tuple(range(20))
 DATA = ColouredClasses(n=900)

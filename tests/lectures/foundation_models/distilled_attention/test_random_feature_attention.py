@@ -4,7 +4,11 @@ import pytest
 import torch
 
 from flbook import rng
-from flbook.models.random_feature_attention import RandomFeatureAttention, causal_average, exponents
+from flbook.lectures.foundation_models.distilled_attention.random_feature_attention import (
+    RandomFeatureAttention,
+    causal_average,
+    exponents,
+)
 
 
 def drawn(*shape, role="x"):

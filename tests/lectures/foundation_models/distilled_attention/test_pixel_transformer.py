@@ -5,9 +5,9 @@ import math
 import pytest
 import torch
 
-from flbook.data.pixel_sequences import PixelSequences
-from flbook.models.pixel_transformer import PixelTransformer
-from flbook.models.random_feature_attention import RandomFeatureAttention
+from flbook.lectures.foundation_models.distilled_attention.pixel_sequences import PixelSequences
+from flbook.lectures.foundation_models.distilled_attention.pixel_transformer import PixelTransformer
+from flbook.lectures.foundation_models.distilled_attention.random_feature_attention import RandomFeatureAttention
 from flbook.models.transformer import softmax_attention
 
 TOKENS = PixelSequences().test[:3]

@@ -5,7 +5,7 @@ import pytest
 import torch
 from sklearn.datasets import load_digits
 
-from flbook.data.pixel_sequences import PixelSequences
+from flbook.lectures.foundation_models.distilled_attention.pixel_sequences import PixelSequences
 
 
 def test_tokens_are_the_grey_values_each_picture_once():
