@@ -61,10 +61,8 @@ SAMPLES = [
       for orthogonal in (False, True) for exact in (False, True)),
     SingleIndex(n=4, d=3), Teacher(n=5, d=3, k=2), TokenSelection(n=6, d=8, tokens=5), ImageNoise(digits(), n=6),
     FlippedImages(digits(), n=6), Mixture(n=8, d=12), TwoSignals(n=6, d=8, tokens=4), XorSignalNoise(n=8, d=10),
-    SparseParity(n=9, d=7, k=3), ColouredDigits(n=10), SparseNoise(n=6, d=12, s=3),
-    ExpertClusters(n=6, d=12, clusters=2), TwoTokens(n=6, d=12, s=3), ClassSignals(n=6, d=12, flip_prob=0.3),
     SparseParity(n=9, d=7, k=3), ColouredDigits(n=10), ColouredClasses(n=1780), SparseNoise(n=6, d=12, s=3),
-    ExpertClusters(n=6, d=12, clusters=2), TwoTokens(n=6, d=12, s=3),
+    ExpertClusters(n=6, d=12, clusters=2), TwoTokens(n=6, d=12, s=3), ClassSignals(n=6, d=12, flip_prob=0.3),
     TwoModalities(n=6, d=8),
 ]
 DRAWN = [  # laws whose tests draw fresh noise by themselves, or take it from its exact law

@@ -45,7 +45,7 @@ def test_a_level_sums_its_indices():
 @pytest.mark.parametrize("law", LAWS)
 def test_features_have_the_density_that_weights_them(law):
     tokens = GaussianTokens(2, 0.3, 12)
-    z = tokens.draw(40_000, law, 0.02, seed=1)
+    z = tokens.draw_features(40_000, law, 0.02, seed=1)
     density = tokens.density(z, law, 0.02)
     inside = (z**2).sum(1) < 2
     assert (inside / density).mean() == pytest.approx(1 - math.exp(-1), abs=0.02)  # what a normal law has there
@@ -55,13 +55,13 @@ def test_features_have_the_density_that_weights_them(law):
 def test_only_optimal_features_have_one_whitened_length():
     tokens = GaussianTokens(2, 0.3, 8)
     for law in LAWS:
-        square = (tokens.whitened(tokens.draw(30, law, 0.1), law, 0.1) ** 2).sum(1)
+        square = (tokens.whitened(tokens.draw_features(30, law, 0.1), law, 0.1) ** 2).sum(1)
         assert np.allclose(square, tokens.degrees(0.1), rtol=1e-10) == (law == "optimal")
 
 
 def test_orthogonal_features_are_orthogonal_in_blocks_and_as_long_as_plain_ones():
     tokens = GaussianTokens(3, 0.3, 4)
-    z, plain = tokens.draw(6, "orthogonal", 0.1, seed=2), tokens.draw(6, "plain", 0.1, seed=2)
+    z, plain = tokens.draw_features(6, "orthogonal", 0.1, seed=2), tokens.draw_features(6, "plain", 0.1, seed=2)
     np.testing.assert_allclose(np.linalg.norm(z, axis=1), np.linalg.norm(plain, axis=1))
     for block in (z[:3], z[3:]):
         assert np.abs(block @ block.T - np.diag((block**2).sum(1))).max() < 1e-12

@@ -13,7 +13,7 @@ from flbook.lectures.foundation_models.linear_attention_dimension.gaussian_token
 @pytest.mark.parametrize(("law", "d", "theta"), [("plain", 2, 0.1), ("wide", 1, 0.3)])
 def test_error_of_the_kernel_is_that_of_its_matrix_in_eigenfunctions(law, d, theta):
     tokens = GaussianTokens(d, theta * math.sqrt(d), 40 if d == 1 else 20)
-    z = tokens.draw(20, law, 1.0, seed=3)
+    z = tokens.draw_features(20, law, 1.0, seed=3)
     density = tokens.density(z, law, 1.0)
     rows = tokens.coordinates(z) * np.sqrt(tokens.eigenvalues) / np.sqrt(density)[:, None]
     matrix = rows.T @ rows / 20 - np.diag(tokens.eigenvalues)

@@ -13,7 +13,7 @@ from flbook.lectures.foundation_models.linear_attention_dimension.gaussian_token
 
 def test_the_worst_function_is_worse_than_all_others():
     tokens, lam = GaussianTokens(2, 0.3, 5), 0.05
-    z = tokens.draw(12, "wide", lam)
+    z = tokens.draw_features(12, "wide", lam)
     features = tokens.coordinates(z) * np.sqrt(tokens.eigenvalues)
     features /= np.sqrt(tokens.density(z, "wide", lam))[:, None]
     operator = np.linalg.inv(features.T @ features / 12 + lam * np.eye(len(tokens.eigenvalues)))
@@ -27,7 +27,7 @@ def test_the_worst_function_is_worse_than_all_others():
 
 def test_the_least_number_of_features_is_enough_and_the_one_before_is_not():
     tokens, lam = GaussianTokens(2, 0.4, 8), 0.02
-    rows, filling = tokens.whitened(tokens.draw(256, "optimal", lam), "optimal", lam), tokens.filling(lam)
+    rows, filling = tokens.whitened(tokens.draw_features(256, "optimal", lam), "optimal", lam), tokens.filling(lam)
     least = int(linear_attention_dimension.features_found(rows, filling))
     worst = linear_attention_dimension.worst
     assert worst(rows[:least], filling) <= 4 < worst(rows[: int(least / 1.1)], filling)
@@ -36,7 +36,7 @@ def test_the_least_number_of_features_is_enough_and_the_one_before_is_not():
 
 def test_the_whitened_error_falls_with_more_features():
     tokens = GaussianTokens(1, 0.3, 8)
-    rows, filling = tokens.whitened(tokens.draw(4000, "optimal", 0.1), "optimal", 0.1), tokens.filling(0.1)
+    rows, filling = tokens.whitened(tokens.draw_features(4000, "optimal", 0.1), "optimal", 0.1), tokens.filling(0.1)
     few, many = (linear_attention_dimension.spread(rows[:m], filling) for m in (40, 4000))
     assert many < few / 3
     exact = (tokens.degrees(0.1) ** 2 - (filling**2).sum()) / 40

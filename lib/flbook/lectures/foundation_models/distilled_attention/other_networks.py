@@ -4,17 +4,14 @@ from dataclasses import dataclass
 
 from flbook.lectures.foundation_models import distilled_attention as one_network
 from flbook.lectures.foundation_models.distilled_attention.pixel_training import NETWORKS
-from flbook.runs import axis, single_precision, sweeps
+from flbook.runs import single_precision, sweeps
 
 VERSION = 1
 
 
 @dataclass(frozen=True)
 class Setting(one_network.Setting):
-    """The same experiment on all networks of the checkpoint."""
-
-    rule: tuple[one_network.Rule, ...] = axis(("equal", "rule", "reversed", "measured"), "how features are shared")
-    network: tuple[one_network.Network, ...] = axis(range(NETWORKS), "network")
+    """The same experiment; its paper scale has all networks of the checkpoint."""
 
     @classmethod
     def tiny(cls) -> "Setting":
@@ -23,8 +20,8 @@ class Setting(one_network.Setting):
 
     @classmethod
     def paper(cls) -> "Setting":
-        """One budget."""
-        return cls()
+        """One budget, every network."""
+        return cls(rule=("equal", "rule", "reversed", "measured"), network=tuple(range(NETWORKS)))
 
 
 def measure(setting: Setting, device: str = "cpu"):

@@ -87,7 +87,7 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
         tokens = setting.tokens(d)
         filling, degrees[j, k] = tokens.filling(lam), tokens.degrees(lam)
         for (i, law), (s, seed) in product(enumerate(setting.law), enumerate(setting.seed)):
-            rows = tokens.whitened(tokens.draw(setting.most, law, lam, seed), law, lam)
+            rows = tokens.whitened(tokens.draw_features(setting.most, law, lam, seed), law, lam)
             needed[i, j, k, s] = features_found(rows, filling)
     return labelled({"needed": (("law", "d", "lam", "seed"), needed, "features needed M"),
                      "degrees": (("d", "lam"), degrees, "degrees of freedom N")}, setting.coordinates())

@@ -130,7 +130,7 @@ class GaussianTokens(Checked):
         return np.ones(len(z))
 
     @checked_arguments
-    def draw(self, features: Count, law: Density, lam: Positive, seed: Natural = 0) -> np.ndarray:
+    def draw_features(self, features: Count, law: Density, lam: Positive, seed: Natural = 0) -> np.ndarray:
         r"""Features z, shape (M, d).
 
         Plain ones are standard normal; orthogonal ones too, but orthogonal in blocks of d. The wide density is in

@@ -63,7 +63,7 @@ def attention_error(tokens: GaussianTokens, law: Density, lam: Positive, feature
     """Squared error of attention's outputs over their mean square: `length` queries and keys, values of independent
     standard normal coordinates."""
     query, key, value = _prompt(tokens, seed, length)
-    z = tokens.draw(features, law, lam, seed)
+    z = tokens.draw_features(features, law, lam, seed)
     weights = positive_features(query, z) / tokens.density(z, law, lam) @ positive_features(key, z).T
     exact = _averages(np.exp(query @ key.T / math.sqrt(tokens.d)), value)
     return float(((_averages(weights, value) - exact) ** 2).sum() / (exact**2).sum())
@@ -126,7 +126,7 @@ def _errors(tokens: GaussianTokens, law: Density, features: int, draws: int, see
     """The kernel's error, shape (seeds, draws)."""
     found = []
     for seed in seeds:
-        z = tokens.draw(features * draws, law, 1.0, seed).reshape(draws, features, tokens.d)
+        z = tokens.draw_features(features * draws, law, 1.0, seed).reshape(draws, features, tokens.d)
         found.append([kernel_error(tokens, one, tokens.density(one, law, 1.0)) for one in z])
     return np.array(found)
 
