@@ -32,10 +32,10 @@ def busy(value):
 
 @pytest.fixture
 def show(monkeypatch):
-    def shown(draw=draw, values=(0.5, 1, 2), label="power p", alt=lambda p: f"A curve of power {p}."):
+    def shown(draw=draw, values=(0.5, 1, 2), label="power p", alt=lambda p: f"A curve of power {p}.", **more):
         outputs = []
         monkeypatch.setattr(IPython.display, "display", lambda data, raw, metadata: outputs.append((data, metadata)))
-        frames(draw, values, label=label, alt=alt)
+        frames(draw, values, label=label, alt=alt, **more)
         return outputs[0]
 
     return shown
@@ -49,6 +49,15 @@ class Tags(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.tags.setdefault(tag, []).append(dict(attrs))
+
+
+def test_it_opens_where_it_is_told(show):
+    data, metadata = show(opens=2)
+    tags = Tags(data["text/html"]).tags
+    assert data["text/plain"] == tags["img"][0]["alt"] == metadata["image/png"]["alt"] == "A curve of power 2."
+    assert tags["input"][0]["value"] == "2" and tags["img"][0]["src"].endswith(data["image/png"])
+    with pytest.raises(ValueError, match="opens must be one of"):
+        show(opens=3)
 
 
 def test_one_output_for_every_place(show):

@@ -1,7 +1,7 @@
 """A figure to play with on a static page: a slider over precomputed frames, without a kernel and without a library.
 
-One output carries the self-contained HTML (slider, keyboard, alt text per frame) and, for places that show no HTML, the
-middle frame as a PNG.
+One output carries the self-contained HTML (slider, keyboard, alt text per frame) and, for places that show no HTML, one
+frame as a PNG.
 """
 
 import base64
@@ -40,7 +40,7 @@ _STYLE = (
     for rule in _DARK
 )
 
-# Every id is made from the frames' digest, so that an unchanged figure gives an unchanged notebook. The middle frame is
+# Every id is made from the frames' digest, so that an unchanged figure gives an unchanged notebook. The first frame is
 # in the markup already: it is what a page shows whose scripts were removed.
 _HTML = """\
 <style>{style}</style>
@@ -48,7 +48,7 @@ _HTML = """\
 <img class="dark-light{map}" src="data:image/png;base64,{image}" alt="{alt}" width="{width}" height="{height}">
 <div>
 <span>{label}: <strong>{text}</strong></span>
-<input type="range" min="0" max="{last}" step="1" value="{middle}" autocomplete="off" aria-label="{label}" \
+<input type="range" min="0" max="{last}" step="1" value="{first}" autocomplete="off" aria-label="{label}" \
 aria-valuetext="{text}">
 </div>
 </div>
@@ -56,7 +56,7 @@ aria-valuetext="{text}">
 for (const figure of document.querySelectorAll('[id="{id}"]')) {{
   const [image, shown, slider] = ["img", "strong", "input"].map(tag => figure.querySelector(tag));
   const frames = {frames};
-  frames[{middle}].png = image.src.split(",")[1];
+  frames[{first}].png = image.src.split(",")[1];
   slider.oninput = () => {{
     const frame = frames[slider.value];
     image.src = "data:image/png;base64," + frame.png;
@@ -68,7 +68,7 @@ for (const figure of document.querySelectorAll('[id="{id}"]')) {{
 </script>"""
 
 
-def frames(draw, values, *, label, alt, caption="", name=""):
+def frames(draw, values, *, label, alt, caption="", name="", opens=None):
     """Show one figure per value, with a slider that moves between them.
 
     Parameters
@@ -84,17 +84,23 @@ def frames(draw, values, *, label, alt, caption="", name=""):
         Function of one value that returns the alt text of its frame.
     caption, name
         Under the figure, and by which the page refers to it; see `flbook.plots.show`.
+    opens
+        The value that is shown first; without it, the middle one.
 
     Raises
     ------
     ValueError
-        If a frame is above 25 kB or all of them are above 400 kB, or if an alt text is empty.
+        If ``opens`` is none of the values, if a frame is above 25 kB or all of them are above 400 kB, or if an alt text
+        is empty.
     """
     from IPython.display import display
 
     values = list(values)
     if len(values) < 2:
         raise ValueError(f"frames: values has {len(values)} entries; a slider needs at least two.")
+    if opens is not None and opens not in values:
+        raise ValueError(f"frames: opens must be one of {values}; got {opens!r}.")
+    first = len(values) // 2 if opens is None else values.index(opens)
     alts = [str(alt(value)).strip() for value in values]
     if not all(alts):
         raise ValueError(f"frames: alt({values[alts.index('')]!r}) is empty; it must describe the frame in words.")
@@ -111,13 +117,12 @@ def frames(draw, values, *, label, alt, caption="", name=""):
             "draw one panel, fewer points, fewer frames, or a smaller figure."
         )
     size = [round(inches * SHOWN) for inches in figures[0].get_size_inches()]
-    middle = len(values) // 2
     maps = any(holds_map(ax) for ax in figures[0].axes)
-    png = base64.b64encode(pngs[middle]).decode()
+    png = base64.b64encode(pngs[first]).decode()
     display(
-        {"text/html": _html(pngs, size, values, label, alts, maps), "image/png": png, "text/plain": alts[middle]},
+        {"text/html": _html(pngs, size, values, label, alts, first, maps), "image/png": png, "text/plain": alts[first]},
         raw=True,
-        metadata={"image/png": {"alt": alts[middle]}, "flbook": {"alt": alts[middle], "frames": len(values)}},
+        metadata={"image/png": {"alt": alts[first]}, "flbook": {"alt": alts[first], "frames": len(values)}},
     )
     under(caption, name)
 
@@ -141,14 +146,13 @@ def _png(figure, dpi, colours):
     return saved.getvalue()
 
 
-def _html(pngs, size, values, label, alts, map=False):
+def _html(pngs, size, values, label, alts, first, map=False):
     """The figure with its slider; all of it derives from the arguments, so it is the same at every run."""
     texts = [value if isinstance(value, str) else f"{value:.4g}" for value in values]
-    middle = len(pngs) // 2
     images = [base64.b64encode(png).decode() for png in pngs]
     identity = "frames-" + hashlib.sha256("".join([label, *texts, *alts, *images]).encode()).hexdigest()[:12]
     rows = [
-        dict(text=text, alt=alt, png="" if i == middle else image)
+        dict(text=text, alt=alt, png="" if i == first else image)
         for i, (text, alt, image) in enumerate(zip(texts, alts, images, strict=True))
     ]
     # A label or an alt text must not be able to end the script.
@@ -157,13 +161,13 @@ def _html(pngs, size, values, label, alts, map=False):
         id=identity,
         style=_STYLE,
         map=" map" if map else "",
-        image=images[middle],
-        alt=escape(alts[middle]),
+        image=images[first],
+        alt=escape(alts[first]),
         label=escape(label),
-        text=escape(texts[middle]),
+        text=escape(texts[first]),
         width=size[0],
         height=size[1],
         last=len(pngs) - 1,
-        middle=middle,
+        first=first,
         frames=data,
     )

@@ -21,7 +21,7 @@ def loss_and_accuracy(followed: xr.Dataset, ceiling: float) -> Figure:
                           ylabel="training loss [nats]", ax=left)
     levels = {"signal alone": ceiling, "chance": 0.5}
     plots.learning_curves(by_modalities(followed.accuracy), SHORT, log="", levels=levels,
-                          title="Other features", ylabel="accuracy downstream [fraction]", ax=right)
+                          title="Different features", ylabel="accuracy downstream [fraction]", ax=right)
     return fig
 
 

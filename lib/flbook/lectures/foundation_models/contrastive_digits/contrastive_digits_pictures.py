@@ -50,14 +50,18 @@ def sheet(x: Tensor, digits: Tensor, test: Tensor, test_digits: Tensor, columns:
 def confusion(share: xr.DataArray, title: str) -> Figure:
     """Answers (columns) to every digit (rows), captions without the colour on the left, with it on the right."""
     fig, (ax,) = plots.panels(1)
-    fig.set_size_inches(5.2, 3.1)
+    fig.set_size_inches(5.2, 3.3)
     tables = [share.sel(partner=name).mean("seed").transpose("digit", "answer").values
               for name in ("class captions", "captions")]
     gap = np.full((10, 2), np.nan)
-    image = ax.imshow(np.concatenate([tables[0], gap, tables[1]], 1), vmin=0, vmax=1, cmap="viridis")
+    image = ax.imshow(np.concatenate([tables[0], gap, tables[1]], 1), vmin=0, vmax=1,
+                      cmap=plt.get_cmap("viridis", 10))  # few colours, because frames are saved with few
+    for middle, text in ((4.5, "captions: digit"), (16.5, "captions: digit, colour")):
+        ax.text(middle, -1.2, text, ha="center")
     ax.set_xticks([*range(0, 10, 3), *range(12, 22, 3)], [*range(0, 10, 3)] * 2)
     ax.set_yticks(range(0, 10, 3))
-    ax.set(xlabel="answer (left: captions of the digit alone)", ylabel="digit", title=title)
+    ax.set(xlabel="answer", ylabel="digit")
+    ax.set_title(title, pad=22)
     fig.colorbar(image, ax=ax, label="share", shrink=0.7)
     return fig
 

@@ -41,6 +41,6 @@ def at_time(ratio: xr.DataArray, line: tuple[np.ndarray, np.ndarray], t: float) 
 def one_variable(ratio: xr.DataArray, theory: Callable[[np.ndarray], np.ndarray]) -> Figure:
     """The ratio against the signal strength, at several times, and against the one variable that both make."""
     fig, (left, right) = plots.panels(2, sharey=True)
-    plots.collapse(ratio, "mu", "t", title="Against |μ|: one curve a time", log="xy", ax=left)
+    plots.collapse(ratio, "mu", "t", title="Against |μ|: one row per diffusion time", log="xy", ax=left)
     fig.legends.clear()
     return plots.collapse(ratio, "strength", "t", theory=theory, title="Against α|μ|/β: one curve", log="xy", ax=right)
