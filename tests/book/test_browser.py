@@ -76,7 +76,7 @@ def test_its_slider_moves_the_figure(browser, lecture):
     slider = figure.locator("input[type=range]").first
     drawn = figure.evaluate("box => box.innerHTML")
     slider.focus()
-    tab.keyboard.press("ArrowRight")
+    tab.keyboard.press("ArrowLeft" if slider.evaluate("slider => slider.value === slider.max") else "ArrowRight")
     tab.wait_for_function("([box, drawn]) => box.innerHTML !== drawn", arg=[figure.element_handle(), drawn])
     tab.close()
 
