@@ -9,8 +9,8 @@ from torch import Tensor
 
 from flbook import plots
 
-NAMES = {"network_test": "network", "memoriser_test": "exact minimum", "kernel_smoothed": "smoothed",
-         "linear_wiener": "linear", "class_gaussians_test": "Gaussians"}  # fmt: skip
+NAMES = {"network_test": "network", "memoriser_test": "exact minimiser", "kernel_smoothed": "smoothed",
+         "linear_wiener": "linear", "test_class_gaussians": "Gaussians"}  # fmt: skip
 
 
 def sheet(rows: Mapping[str, Tensor]) -> Figure:
@@ -38,9 +38,10 @@ def nearest_pictures(x: Tensor, training: Tensor) -> Tensor:
 def by_noise(found: xr.Dataset) -> Figure:
     """Losses against the number of noising steps: on new pictures, and on training pictures."""
     fig, (left, right) = plots.panels(2)
-    found = found.rename(wiener_test="linear_wiener", smoothed_test="kernel_smoothed")  # colours go by name
+    found = found.rename(wiener_test="linear_wiener", smoothed_test="kernel_smoothed",
+                         class_gaussians_test="test_class_gaussians")  # colours go by name
     plots.learning_curves(found, NAMES, x="t", log="xy", title="New pictures", ylabel="loss per pixel", ax=left)
-    seen = {"network_train": "network", "memoriser_train": "exact minimum"}
+    seen = {"network_train": "network", "memoriser_train": "exact minimiser"}
     plots.learning_curves(found, seen, x="t", log="x", title="Training pictures", ylabel="loss per pixel", ax=right)
     right.set_ylim(-0.04, 1.0)
     return fig

@@ -69,7 +69,8 @@ def needs_and_costs(needs: np.ndarray, constants: np.ndarray, gains: Mapping[str
         colour = plots.look.OTHERS[k]
         left.plot(n, a, plots.look.MARKERS[k], color=colour, markeredgecolor="white", label=f"network {k + 1}")
         for layer in range(len(n)):
-            left.annotate(str(layer + 1), (n[layer], a[layer]), (5, 2), textcoords="offset points", fontsize=9)
+            left.annotate(str(layer + 1), (n[layer], a[layer]), (5, -10 if k == 1 else 2),
+                          textcoords="offset points", fontsize=9)
     grid = np.array([80.0, 500.0])
     left.plot(grid, 0.35 * (grid / 350) ** 2, "--", color=plots.look.THEORY, linewidth=1, label="$A\\propto N^2$")
     left.set(xscale="log", yscale="log", xlabel="degrees of freedom N of a layer", ylabel="cost A [nats per pixel]",
