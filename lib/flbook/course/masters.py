@@ -16,6 +16,7 @@ SEED = "GRADING_SEED"  # what hidden tests write where they draw their instances
 DEFAULT_SEED = 20261101
 _FENCE = re.compile(r"\A#\s*(BEGIN|END) (QUESTION|SOLUTION|TESTS|ASSIGNMENT CONFIG)\b", re.IGNORECASE)
 _SETTINGS = re.compile(r'\A"""\s*# BEGIN TEST CONFIG\n(.*?)"""\s*# END TEST CONFIG\n', re.DOTALL)
+_UNPAIRED = {True: "does not end", False: "ends that did not begin"}
 _MARKED = re.compile(r"#\s*(BEGIN )?SOLUTION\b")
 
 
@@ -90,12 +91,13 @@ def _questions(nb, master):
         fence = _FENCE.match(cell.source) if cell.cell_type == "raw" else None
         if fence:
             begins, what = fence[1].upper() == "BEGIN", fence[2].upper()
+            if what == "QUESTION" and begins != (settings is None):
+                named = f", {settings.get('name')}" if settings else ""
+                raise ValueError(f"the master {master}{named}: a question {_UNPAIRED[begins]}.")
             if what == "QUESTION" and begins:
                 settings, solution, tests = yaml.safe_load(cell.source) or {}, [], []
             elif what == "QUESTION":
-                yield Question(
-                    str(settings.get("name")), settings.get("points", 0), tuple(solution), tuple(tests)
-                )
+                yield Question(str(settings.get("name")), settings.get("points", 0), tuple(solution), tuple(tests))
                 settings = None
             inside = what if begins else ""
         elif settings is not None and cell.cell_type == "code" and inside == "SOLUTION":
@@ -103,7 +105,7 @@ def _questions(nb, master):
         elif settings is not None and cell.cell_type == "code" and inside == "TESTS":
             tests.append(_test(cell.source, f"the master {master}, {settings.get('name')}"))
     if settings is not None:
-        raise ValueError(f"the master {master}, {settings.get('name')}: the question does not end.")
+        raise ValueError(f"the master {master}, {settings.get('name')}: a question {_UNPAIRED[True]}.")
 
 
 def _test(source, where):

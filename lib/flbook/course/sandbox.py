@@ -24,8 +24,8 @@ _READ_ONLY = """
 while read -r _ at _; do mount -o remount,bind,ro "$at" 2>/dev/null; done < /proc/mounts
 mount -t tmpfs -o size=1g tmpfs "$1" && cd "$1" && shift && exec "$@"
 """
-_ALONE = ("unshare", "--map-root-user", "--net", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", _READ_ONLY, "sh")
 _NO_NETWORK = ("unshare", "--map-root-user", "--net")
+_ALONE = (*_NO_NETWORK, "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", _READ_ONLY, "sh")
 _KEPT = ("PATH", "LANG", "LC_ALL", "PYTHONPATH", "VIRTUAL_ENV", "LD_LIBRARY_PATH")  # no secrets of whoever grades
 
 
@@ -110,7 +110,8 @@ def _environment(work):
 
 def _limit(limits):
     """In the child, before it becomes another program."""
-    for kind, most in ((resource.RLIMIT_DATA, limits.memory), (resource.RLIMIT_FSIZE, 2**30), (resource.RLIMIT_CORE, 0)):
+    limited = {resource.RLIMIT_DATA: limits.memory, resource.RLIMIT_FSIZE: 2**30, resource.RLIMIT_CORE: 0}
+    for kind, most in limited.items():
         with suppress(ValueError, OSError):  # a system that has no such limit
             resource.setrlimit(kind, (most, most))
 

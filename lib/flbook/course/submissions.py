@@ -1,7 +1,7 @@
 """One submission: its cells are executed in order, whatever some of them raise, and its questions are tested.
 
-``python -m flbook.course.submissions`` does so inside the sandbox. It reads a job from its standard input and writes one
-line of JSON for every step it begins or ends, so that whoever waits knows where it stopped, should it stop.
+``python -m flbook.course.submissions`` does so inside the sandbox. It reads a job from its standard input and writes a
+line of JSON for every step that it begins or ends, so that whoever waits knows where it stopped, should it stop.
 """
 
 import json
