@@ -1,8 +1,8 @@
 """Masters of assignments: notebooks in otter-grader's source format, read and checked before anything is made of them.
 
-Otter's own format says where a question, its solution and its tests begin and end. What this course asks beyond it: each
-question has a solution, its tests' points add up to its own, each test says what went wrong, some tests are hidden, and
-only these know the seed of grading.
+Otter's own format says where a question, its solution and its tests begin and end. What this course asks beyond it:
+each question has a solution, its tests' points add up to its own, each test says what went wrong, some tests are
+hidden, and only these know the seed of grading.
 """
 
 import re
