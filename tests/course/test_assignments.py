@@ -83,6 +83,13 @@ def test_nothing_of_solutions_or_hidden_tests_is_handed_out(name):
 
 
 @pytest.mark.parametrize("name", MASTERS)
+def test_what_is_handed_out_fits_the_page(name):
+    cells = [cell for cell in json.loads(handout(name).notebook)["cells"] if cell["cell_type"] == "code"]
+    assert "kind-set-up" in cells[0]["metadata"]["tags"]
+    assert [line for cell in cells[1:] for line in "".join(cell["source"]).splitlines() if len(line) > 92] == []
+
+
+@pytest.mark.parametrize("name", MASTERS)
 def test_public_tests_run_without_the_checkout(name, tmp_path, monkeypatch):
     """As on Colab: otter finds the tests in the package, and the right answers pass."""
     import otter

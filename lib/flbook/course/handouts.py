@@ -118,7 +118,7 @@ def secrets(questions: tuple[masters.Question, ...]) -> set[str]:
         for code in question.solution:
             found |= {line.strip() for line in _solution_lines(code)}
         found |= {word for test in question.tests if test.hidden for word in (test.name, test.message)}
-    return {text for text in found if len(text) > 8}  # `else:` and the like tell nothing
+    return {text for text in found if len(text) > 12}  # `return True` and the like tell nothing
 
 
 def _solution_lines(code):
