@@ -9,7 +9,7 @@ import sys
 import pytest
 from answers import ROOT, answered, handout, right
 
-from flbook.course import grading, sandbox
+from flbook.course import grading, sandbox, submissions
 
 NAME = "decomposition"
 GOOD = "def strengths(n, d, sigma_xi=1.0):\n    return sigma_xi * (d / n) ** 0.5, sigma_xi * (d / n) ** 0.25"
@@ -88,13 +88,32 @@ def test_a_cell_sees_nothing_of_who_grades(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "text", ["dear teacher", "[]", '{"cells": [{"cell_type": "code"}]}', '{"cells": 3}', b"\xff\xfe"]
+    "text",
+    [
+        "dear teacher",
+        "[]",
+        '{"cells": [{"cell_type": "code"}]}',
+        '{"cells": 3}',
+        '{"cells": [], "metadata": 3}',
+        b"\xff\xfe",
+    ],
 )
 def test_what_is_no_notebook_gets_a_remark(tmp_path, text):
     path = tmp_path / "essay.ipynb"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     found = grading.grade(path, handout(NAME))
     assert (found.total, found.remarks) == (0, ("this is no notebook",))
+
+
+def test_what_jupyter_understands_is_understood():
+    code = {
+        "cell 1": "%matplotlib inline\nimport matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()\nx = 1",
+        "cell 2": "%time y = x + 1",
+        "cell 3": "!true",
+        "cell 4": "display(y)\nz = y",
+    }
+    namespace, raised = submissions.execute(code)
+    assert (namespace["z"], raised) == (2, {})
 
 
 def test_a_question_that_is_gone_and_another_assignment(tmp_path):

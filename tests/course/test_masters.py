@@ -87,6 +87,16 @@ def test_an_unknown_name_is_answered_with_those_there_are(tmp_path):
     assert answer.stderr.count("\n") == 1 and not list(tmp_path.iterdir())
 
 
+def test_no_folder_named_is_not_the_folder_where_we_are():
+    answer = command("grading", "decomposition", "", cwd=ROOT)
+    assert answer.returncode == 2 and "SUBMISSIONS must be a folder" in answer.stderr
+
+
+def test_a_seed_below_zero_is_refused():
+    with pytest.raises(ValueError, match="SEED must be a whole number from 0 on; it was -1"):
+        handouts.make(GOOD, -1)
+
+
 def test_an_archive_carries_no_day_and_only_the_seed_changes_it():
     one, same, other = (handouts.make(GOOD, seed) for seed in (1, 1, 2))
     assert one == same

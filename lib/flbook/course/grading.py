@@ -52,9 +52,9 @@ def grade(path: Path, handout: handouts.Handout, limits: sandbox.Limits = sandbo
         notebook = json.loads(path.read_text(encoding="utf-8"))
         if not all(cell["source"] is not None and cell["cell_type"] for cell in notebook["cells"]):
             raise KeyError
-    except (ValueError, KeyError, TypeError, OSError):
+        named = notebook.get("metadata", {}).get("otter", {}).get("assignment_name", handout.name)
+    except (ValueError, KeyError, TypeError, AttributeError, OSError):
         return Grade(nothing, ("this is no notebook",))
-    named = notebook.get("metadata", {}).get("otter", {}).get("assignment_name", handout.name)
     remarks = [] if named == handout.name else [f"this is the assignment {named}"]
     skip, found = [], {}
     for _ in range(_RUNS):
@@ -118,6 +118,11 @@ def feedback(grades: dict[str, Grade], points: dict[str, float]) -> str:
     return "\n".join(parts)
 
 
+def _folder(text):
+    """The path that was named; `make` hands on nothing as "", which must not mean the folder where we are."""
+    return Path(text or "SUBMISSIONS")
+
+
 def _write(path, text):
     with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, prefix=".", delete=False) as file:
         file.write(text)
@@ -128,7 +133,7 @@ def main(argv=None):
     """Grade a folder; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m flbook.course.grading", description=__doc__.split("\n")[0])
     parser.add_argument("name", help="of the assignment")
-    parser.add_argument("folder", type=Path, help="of the submissions")
+    parser.add_argument("folder", type=_folder, help="of the submissions")
     parser.add_argument("--masters", help="folder of master notebooks; default: the book's")
     parser.add_argument("--seed", type=int, default=masters.DEFAULT_SEED, help="of the hidden tests' instances")
     parser.add_argument("--seconds", type=float, default=sandbox.Limits().seconds, help="that one run may take")

@@ -52,6 +52,8 @@ def make(master: Path, seed: int = masters.DEFAULT_SEED) -> Handout:
     ValueError
         If the master has a defect, or if the student's version would give something away.
     """
+    if seed < 0:
+        raise ValueError(f"SEED must be a whole number from 0 on; it was {seed}.")
     nb, questions = masters.read(master)
     with tempfile.TemporaryDirectory(prefix="flbook-") as work:
         source, result = Path(work, "source", master.name), Path(work, "result")
@@ -92,7 +94,7 @@ def _tidy(path):
     for number, cell in enumerate(nb.cells, start=1):
         cell["id"] = f"cell-{number:02d}"
         if cell.cell_type == "code":
-            cell.outputs, cell.execution_count = [], None
+            cell["outputs"], cell["execution_count"] = [], None
     kinds.mark_all(nb.cells)
     nb.nbformat_minor = 5
     return nbformat.writes(nb).rstrip("\n") + "\n"
