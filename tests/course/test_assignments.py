@@ -13,6 +13,7 @@ from functools import cache
 import pytest
 from answers import MASTERS, ROOT, answered, handout, outcomes, points, right, wrong_answers
 
+from flbook.book import lectures
 from flbook.course import handouts, masters, public_tests, submissions
 
 WRONG = wrong_answers()
@@ -117,6 +118,16 @@ def test_otter_gives_the_same(name, kind, tmp_path):
     results = json.loads(tmp_path.joinpath("results.json").read_text())
     scores = {test["name"]: test["score"] for test in results["tests"] if test["name"] in made.points}
     assert scores == (made.points if kind == "solved" else dict.fromkeys(made.points, 0))
+
+
+def test_what_runs_lectures_leaves_assignments_out():
+    """Their answers are missing: `make run`, `make seeds` and the tests of the pages would stop at the first."""
+    assert not [name for name in lectures.notebooks(ROOT) if name.startswith("assignments")]
+    assert {f"assignments/{name}" for name in MASTERS} <= set(lectures.pages(ROOT)), "but they are pages"
+    shown = subprocess.run(
+        ["make", "--eval=show: ; @echo $(PAGES)", "show"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    assert "book/signal_noise/decomposition.ipynb" in shown and "assignments" not in shown
 
 
 def test_an_unknown_assignment_is_answered_with_those_there_are():
