@@ -2,7 +2,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help book test kernels run lab seeds paper bench floor lint clean address
+.PHONY: help book test kernels run lab seeds paper bench floor lint clean address assignments grade
 
 # e.g. make run LECTURES="signal_noise/decomposition benign_overfitting/relu_heatmap"; empty means all
 LECTURES ?=
@@ -15,7 +15,7 @@ PYTHON ?= $(firstword $(foreach p,python3 python3.13 python3.12 python3.11,\
 DEV := .venv/.up-to-date
 BOOK := .venv-book/.up-to-date
 FLOOR := .venv-floor/.up-to-date
-PAGES = $(if $(LECTURES),$(LECTURES:%=book/%.ipynb),$(shell find book -name '*.ipynb' -not -path '*/.*' | sort))
+PAGES = $(if $(LECTURES),$(LECTURES:%=book/%.ipynb),$(shell find book -name '*.ipynb' -not -path '*/.*' -not -path 'book/assignments/*' | sort))
 NBVAL := -m pytest --nbval-lax --nbval-current-env --nbval-cell-timeout 120 -n 2 --dist loadfile
 
 # Runs start from an empty cache, so that no number is yesterday's.
@@ -63,6 +63,13 @@ paper: $(DEV)  ## run every experiment at the papers' scale, and store the resul
 		.venv/bin/python -m flbook run $$name --scale paper --store; \
 	done
 
+assignments: $(DEV)  ## make student notebooks, public tests and autograders out of the masters [MASTERS=folder SEED=n]
+	@.venv/bin/python -m flbook.course.handouts $(if $(MASTERS),--masters "$(MASTERS)") $(if $(SEED),--seed "$(SEED)")
+
+grade: $(DEV)  ## grade a folder of submissions: NAME=... SUBMISSIONS=folder [MASTERS=folder SEED=n]
+	@.venv/bin/python -m flbook.course.grading "$(NAME)" "$(SUBMISSIONS)" \
+		$(if $(MASTERS),--masters "$(MASTERS)") $(if $(SEED),--seed "$(SEED)")
+
 bench: $(DEV)  ## measure speed against plain PyTorch
 	@set -e; for file in $(filter-out bench/record.py,$(wildcard bench/*.py)); do echo "== $$file"; .venv/bin/python $$file; done
 
@@ -75,7 +82,7 @@ floor: $(FLOOR)  ## import everything and run a lecture on the oldest packages a
 lint: $(DEV)  ## check style, and that nothing lies about unused
 	@.venv/bin/ruff check .
 	@pages=$$(mktemp -d); trap 'rm -rf "$$pages"' EXIT; \
-	.venv/bin/jupyter nbconvert --log-level ERROR --to script --output-dir "$$pages" book/*.ipynb book/*/*.ipynb; \
+	.venv/bin/jupyter nbconvert --log-level ERROR --to script --output-dir "$$pages" $(PAGES); \
 	sed -i 's/^\( *\)%pip.*/\1pass/; s/^get_ipython.*//' "$$pages"/*.py; \
 	! .venv/bin/vulture lib bench book/conftest.py book/_ext "$$pages" | grep -v "^$$pages"  # a page may define to show
 

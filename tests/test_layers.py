@@ -20,10 +20,10 @@ LAYERS = (
     {"lectures"},
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
-BESIDE = {"plots", "book"}  # what shows results
+BESIDE = {"plots", "book", "course"}  # what shows results, and what asks for them
 ENTRY = {"__init__", "__main__"}  # these import what they need when they need it
 WITHOUT_TORCH = ["", "domains", "fits", "hermite", "plots", "book", "book.claims", "runs", "runs.results", "theory",
-                 "__main__"]
+                 "course.grading", "__main__"]
 FILES = {path.relative_to(ROOT).with_suffix("").parts: path for path in sorted(ROOT.rglob("*.py"))}
 PACKAGES = {parts[:-1] for parts in FILES if parts[-1] == "__init__"}
 
@@ -121,7 +121,7 @@ def reach() -> dict[tuple[str, ...], set[str]]:
     """For every file of the library, the lectures that use it: in their folder, on their page, or through the core."""
     users = {parts: set() for parts in FILES}
     pages = {page.relative_to(TOP / "book").with_suffix("").as_posix(): page for page in (TOP / "book").rglob("*.ipynb")
-             if ".ipynb_checkpoints" not in page.parts}
+             if not {".ipynb_checkpoints", "assignments"} & set(page.parts)}
     for lecture, page in pages.items():
         todo = [*files_of(page), *(parts for parts in FILES if lecture_of(parts) == lecture)]
         seen = set()

@@ -72,7 +72,8 @@ def listed(entry: dict) -> list[str]:
 
 
 PAGES = [Page(name) for name in listed(yaml.safe_load((ROOT / "_toc.yml").read_text()))]
-NOTEBOOKS = [page for page in PAGES if page.source.suffix == ".ipynb"]
+ASSIGNMENTS = [page for page in PAGES if page.source.parent == ROOT / "book/assignments"]  # they wait for answers
+NOTEBOOKS = [page for page in PAGES if page.source.suffix == ".ipynb" and page not in ASSIGNMENTS]
 LECTURES = [page for page in NOTEBOOKS if page.source.parent != ROOT / "book"]  # in a chapter's folder
 
 

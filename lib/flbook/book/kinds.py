@@ -18,7 +18,7 @@ _CHECKS = {"claims.check", "claims.identity"}
 # What a drawing begins with: the two libraries, and the names that figures and axes have from one cell to the next.
 _DRAWING = {"plots", "plt", "matplotlib", "fig", "figure", "ax", "axes"}
 _STYLE = {"plots.style", "plt.style.use", "matplotlib.use"}
-_BOUND_IN_SET_UP = {"device", "claims"}
+_BOUND_IN_SET_UP = {"device", "claims", "grader"}
 _MARKS = re.compile(r"kind-.*|hide-input|remove-cell|live|solution")
 _FENCE = re.compile(r"\{solution-(start|end)\}")
 

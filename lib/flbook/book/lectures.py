@@ -8,6 +8,8 @@ import re
 from difflib import get_close_matches
 from pathlib import Path
 
+ASSIGNMENTS = "assignments/"  # the folder of the course's assignments, as names of pages begin with it
+
 
 def root(start="."):
     """The folder that holds `_toc.yml`: `start` or the nearest one above it."""
@@ -48,8 +50,12 @@ def pages(folder):
 
 
 def notebooks(folder):
-    """Names of the pages that can be executed, and their notebooks: the lectures, and what stands beside them."""
-    return {name: file for name, file in pages(folder).items() if file.suffix == ".ipynb"}
+    """Names of the pages that can be executed, and their notebooks: the lectures, and what stands beside them.
+
+    Assignments are none of them: their answers are still missing.
+    """
+    found = {name: file for name, file in pages(folder).items() if file.suffix == ".ipynb"}
+    return {name: file for name, file in found.items() if not name.startswith(ASSIGNMENTS)}
 
 
 def listed(folder):

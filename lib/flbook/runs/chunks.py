@@ -14,7 +14,7 @@ import xarray as xr
 from flbook.runs import files, settings
 
 _PACKAGE = Path(__file__).parent.parent
-_LOOK_ONLY = {"plots", "book", "__main__.py"}  # no experiment imports these
+_LOOK_ONLY = {"plots", "book", "course", "__main__.py"}  # no experiment imports these
 
 
 class Chunk(NamedTuple):
