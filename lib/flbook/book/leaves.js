@@ -45,7 +45,8 @@ async ([pages, site, files]) => {
     }
     for (const style of article.querySelectorAll("style")) {
       const drawn = style.nextElementSibling?.querySelector("svg.wide");
-      if (drawn) drawn.prepend(Object.assign(style.ownerDocument.createElementNS(drawn.namespaceURI, "style"), {textContent: style.textContent}));
+      drawn?.setAttribute("role", "img");
+      drawn?.prepend(Object.assign(style.ownerDocument.createElementNS(drawn.namespaceURI, "style"), {textContent: style.textContent}));
       style.remove();
     }
   }
