@@ -27,14 +27,16 @@
   function slidesOf(section, heading, all) {
     const found = [];
     let code = [], text = null;
-    const add = (node, given) => { found.push({heading, body: [node], code, size: 0, ...given}); code = []; };
+    const add = node => { found.push({heading, body: [node], code, size: 0}); code = []; };
+    const findings = nodes => nodes.reduce((sum, node) => sum + node.querySelectorAll(".flbook-claim").length, 0);
     for (const node of section.children) {
       const is = kind(node);
-      if (is === "code") code.push(node);
-      else if (is === "finding" && found.length) { found.at(-1).body.push(node); text = null; }
+      if (is === "code") (text ? text.code : code).push(node);
+      else if (is === "finding" && found.length && findings([...found.at(-1).body, node]) <= 2) { found.at(-1).body.push(node); text = null; }
       else if (is === "figure" || is === "box" || is === "finding") { add(node); text = null; }
       else if (is === "text" && all) {
-        if (!text || text.size > 0 && text.size + length(node) > FULL) { add(node); text = found.at(-1); } else text.body.push(node);
+        const joins = node.matches("ul, ol, div.math"); // what belongs to the words before it
+        if (!text || text.size + length(node) > (joins ? 2 * FULL : FULL)) { add(node); text = found.at(-1); } else text.body.push(node);
         text.size += length(node);
       } else if (node.matches("section")) {
         found.push(...slidesOf(node, node.querySelector(":scope > :is(h2, h3, h4)"), all));
@@ -79,8 +81,9 @@
       slide.style.transform = "none";
       for (let width = 960; ; width *= 1.06) {
         slide.style.width = `${width}px`;
-        const needed = Math.max(width, slide.scrollWidth), scale = room.width / needed;
-        if (slide.offsetHeight * scale > room.height && width < 6000) continue;
+        const scale = room.width / Math.max(width, slide.scrollWidth);
+        const clipped = [...slide.querySelectorAll("div.math, pre, .pst-scrollable-table-container")].some(box => box.scrollWidth > box.clientWidth);
+        if ((clipped || slide.offsetHeight * scale > room.height) && width < 6000) continue;
         slide.style.transform = `scale(${Math.min(scale, room.height / slide.offsetHeight)})`;
         return;
       }
@@ -109,7 +112,8 @@
     const left = () => { if (!document.fullscreenElement && stage.open) stage.close(); };
     const moves = {
       ArrowRight: () => show(now + 1), PageDown: () => show(now + 1), " ": () => show(now + 1), ArrowLeft: () => show(now - 1), PageUp: () => show(now - 1),
-      Home: () => show(0), End: () => show(slides.length - 1), c: () => { stage.classList.toggle("code"); show(now); }, p: () => stage.close(),
+      Home: () => show(0), End: () => show(slides.length - 1), c: () => { stage.classList.toggle("code"); show(now); },
+      p: () => stage.close(), Escape: () => stage.close(),
     };
     stage.addEventListener("keydown", event => {
       const move = !elsewhere(event) && moves[event.key];

@@ -58,7 +58,7 @@ def write(site, out, names=None):
     ValueError
         If a page is not built, a formula is in error, or a picture has no words.
     """
-    root = lectures.root()
+    root = lectures.root(site)
     edition, wanted = press.edition(root), press.names(root) if names is None else list(names)
     with press.chromium() as browser:
         leaves = press.leaves(browser, site, wanted, files=True)

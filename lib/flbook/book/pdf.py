@@ -5,6 +5,7 @@ twice: the first print tells on which page each leaf begins, the second has thes
 """
 
 import io
+import logging
 import sys
 from html import escape
 from pathlib import Path
@@ -31,7 +32,7 @@ def write(site, out, names=None):
     ValueError
         If a page is not built, a formula is in error, or something is wider than the paper.
     """
-    root = lectures.root()
+    root = lectures.root(site)
     edition, wanted = press.edition(root), press.names(root) if names is None else list(names)
     with press.chromium() as browser:
         leaves = press.leaves(browser, site, wanted)
@@ -126,6 +127,7 @@ def _read(tab):
     """The sheet as a PDF."""
     from pypdf import PdfReader
 
+    logging.getLogger("pypdf").setLevel(logging.ERROR)  # it counts Chromium's objects otherwise, and says so
     return PdfReader(io.BytesIO(tab.pdf(**PAPER)))
 
 
