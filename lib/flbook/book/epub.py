@@ -58,7 +58,7 @@ def write(site, out, names=None):
     ValueError
         If a page is not built, a formula is in error, or a picture has no words.
     """
-    root = lectures.root(site)
+    site, root = site.resolve(), lectures.root(site)
     edition, wanted = press.edition(root), press.names(root) if names is None else list(names)
     with press.chromium() as browser:
         leaves = press.leaves(browser, site, wanted, files=True)
@@ -109,7 +109,7 @@ def _refuse(pages):
     errors = [name for name, text in pages.items() if "<merror" in text]
     if errors:
         raise ValueError(f"the EPUB would have formulas in error on {', '.join(errors)}.")
-    silent = [name for name, text in pages.items() if re.search(r'<img(?![^>]*\balt="[^"]*\S)', text)]
+    silent = [name for name, text in pages.items() if re.search(r'<img(?![^>]*\balt="\s*[^"\s])', text)]
     if silent:
         raise ValueError(f"the EPUB would have pictures without alt text on {', '.join(silent)}.")
 

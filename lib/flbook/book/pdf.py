@@ -32,7 +32,7 @@ def write(site, out, names=None):
     ValueError
         If a page is not built, a formula is in error, or something is wider than the paper.
     """
-    root = lectures.root(site)
+    site, root = site.resolve(), lectures.root(site)
     edition, wanted = press.edition(root), press.names(root) if names is None else list(names)
     with press.chromium() as browser:
         leaves = press.leaves(browser, site, wanted)
