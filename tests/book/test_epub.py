@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import small_book
-from headless import missing
+from headless import needs_chromium
 
 from flbook.book import epub
 
@@ -56,11 +56,6 @@ def headings(lecture) -> list[str]:
     """The headings of a lecture that are plain words, as a page shows them; the checks stay folded."""
     found = re.findall(r"^##? ([\w ,.:;'?-]+)$", lecture.text, re.M)
     return [heading.replace("'", "’") for heading in found if heading != "Checks"]
-
-
-def needs_chromium():
-    if not any(map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))):
-        missing("no chromium on the PATH (on Debian: apt-get install chromium)")
 
 
 def assert_it_is_an_epub(book):
