@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (markup as the book has it)
 """A built book of four pages, with all that a page may hold, and a MathJax that only knows what it is asked here."""
 
 from base64 import b64encode

@@ -38,7 +38,7 @@ ACCESSIBILITY = """\
 <meta property="schema:accessibilityFeature">structuralNavigation</meta>
 <meta property="schema:accessibilityFeature">tableOfContents</meta>
 <meta property="schema:accessibilityHazard">none</meta>
-<meta property="schema:accessibilitySummary">Every figure has a text that says what it shows; formulas are MathML.</meta>"""
+<meta property="schema:accessibilitySummary">Figures have texts that say what they show; formulas are MathML.</meta>"""
 
 
 def write(site, out, names=None):

@@ -66,8 +66,8 @@ def _cover(edition, root):
 <p class="part"></p>
 {shown}
 <p>{escape(edition.author)}, version {escape(edition.version)}</p>
-<p class="foot">{escape(press.LEFT_OUT)} <a href="{escape(edition.address)}">{escape(edition.address)}</a>. Text and figures
-CC BY 4.0, code BSD-3-Clause.</p>
+<p class="foot">{escape(press.LEFT_OUT)} <a href="{escape(edition.address)}">{escape(edition.address)}</a>.
+Text and figures CC BY 4.0, code BSD-3-Clause.</p>
 </section>"""
 
 

@@ -1,7 +1,7 @@
 """The press: a blank sheet in Chromium with the book's MathJax, and the built pages as leaves that go onto it.
 
-A leaf is a page without what only a screen can do: folded parts are left out, live figures are stills, links and ids share
-one name space. Paper (`flbook.book.pdf`) and readers (`flbook.book.epub`) are made of the same leaves.
+A leaf is a page without what only a screen can do: folded parts are left out, live figures are stills, links and ids
+share one name space. Paper (`flbook.book.pdf`) and readers (`flbook.book.epub`) are made of the same leaves.
 """
 
 import re
@@ -9,7 +9,6 @@ import shutil
 import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 
 from flbook import __version__
@@ -21,7 +20,9 @@ COVER = (
     "Phase diagram of 100 000 networks over dimension and signal strength. All of them fit their wrong labels; above a "
     "dashed curve they predict fresh data right, below it they guess."
 )
-LEFT_OUT = "Code of figures, hints, solutions and checks are folded on the pages of the book, and left out here. The book:"
+LEFT_OUT = (
+    "Code of figures, hints, solutions and checks are folded on the pages of the book, and left out here. The book:"
+)
 PATIENCE = 600_000  # milliseconds: a whole book is one document
 
 
@@ -67,8 +68,10 @@ def sheet(site, body="", styles=()):
     links = [f'<link rel="stylesheet" href="{(site / "_static" / "pygments.css").as_uri()}">']
     rules = [f"<style>{(HERE / name).read_text(encoding='utf-8')}</style>" for name in styles]
     load = [f"<script>{config}</script>", f'<script defer src="{script}"></script>'] if script else []
-    head = "\n".join(['<meta charset="utf-8">', f"<title>{escape('Leaves')}</title>", *links, *rules, *load])
-    return f'<!DOCTYPE html>\n<html lang="en" data-theme="light">\n<head>\n{head}\n</head>\n<body>{body}</body>\n</html>\n'
+    head = "\n".join(['<meta charset="utf-8">', "<title>Leaves</title>", *links, *rules, *load])
+    return (
+        f'<!DOCTYPE html>\n<html lang="en" data-theme="light">\n<head>\n{head}\n</head>\n<body>{body}</body>\n</html>\n'
+    )
 
 
 def _mathjax(site):
