@@ -7,7 +7,8 @@ PRESENTED = ("benign_overfitting/relu_heatmap", "representation/online_sgd", "in
 OVERFLOW = """() => [...document.querySelectorAll(".presenting .slide, .presenting .slide *")].filter(node => {
   const box = node.getBoundingClientRect();
   return box.width && box.height && node.checkVisibility({contentVisibilityAuto: true}) 
-    && !node.closest("mjx-assistive-mml, .visually-hidden") && (box.left < -1 || box.top < -1 || box.right > innerWidth + 1 || box.bottom > innerHeight + 1);
+    && !node.closest("mjx-assistive-mml, .visually-hidden")
+    && (box.left < -1 || box.top < -1 || box.right > innerWidth + 1 || box.bottom > innerHeight + 1);
 }).map(node => `${node.tagName}.${node.className}: ${node.textContent.slice(0, 60)}`)"""
 CLIPPED = """() => [...document.querySelectorAll(".presenting :is(pre, div.math)")].filter(
   node => node.scrollWidth > node.clientWidth + 1).map(node => node.textContent.slice(0, 60))"""
