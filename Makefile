@@ -2,7 +2,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help book test kernels run lab seeds paper bench floor lint clean address assignments grade
+.PHONY: help book pdf epub test kernels run lab seeds paper bench floor lint clean address assignments grade
 
 # e.g. make run LECTURES="signal_noise/decomposition benign_overfitting/relu_heatmap"; empty means all
 LECTURES ?=
@@ -32,6 +32,13 @@ book: $(BOOK)  ## render the pages into _build/html (a minute; executes nothing)
 	@.venv-book/bin/jupyter-book build . -W --keep-going --quiet > _build/log || { cat _build/log; exit 1; }
 	@date > _build/html/.built
 	@echo "The book is at $(CURDIR)/_build/html/index.html"
+
+pdf: book $(DEV)  ## print the book and each chapter into _build/pdf (minutes; needs Chromium)
+	@echo 'Printing the book and its chapters (minutes) ...'
+	@.venv/bin/python -m flbook.book.pdf _build/html _build/pdf
+
+epub: book $(DEV)  ## bind the book as an EPUB 3 for tablets (needs Chromium)
+	@.venv/bin/python -m flbook.book.epub _build/html _build/feature-learning.epub
 
 test: $(DEV)  ## test the library, then execute every lecture and check its claims (minutes)
 	@status=0; \

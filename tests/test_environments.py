@@ -55,5 +55,5 @@ def test_conda_environment_equals_the_project():
 def test_bare_make_lists_every_command():
     answer = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True)
     assert answer.returncode == 0
-    for command in "book test run lab seeds paper bench floor lint clean address".split():
+    for command in "book pdf epub test run lab seeds paper bench floor lint clean address".split():
         assert re.search(rf"^  make {command} +\w", answer.stdout, re.M), command

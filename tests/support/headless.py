@@ -1,6 +1,7 @@
 """The browser of the tests: how it is started, and what to do where there is none."""
 
 import os
+import shutil
 
 import pytest
 
@@ -13,3 +14,9 @@ def missing(reason: str):
     if os.environ.get("FLBOOK_BROWSER") == "required":
         pytest.fail(reason)
     pytest.skip(reason)
+
+
+def needs_chromium():
+    """Skip where there is no Chromium; returns its path."""
+    path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    return path or missing("no chromium on the PATH (on Debian: apt-get install chromium)")
