@@ -11,7 +11,7 @@ from docutils import nodes
 from myst_nb.sphinx_ import HideCodeCellNode
 from sphinx.application import Sphinx
 
-from flbook.book import figures
+from flbook.book import figures, questions
 from flbook.book.kinds import CHECKS, untitled
 
 
@@ -53,14 +53,15 @@ def close_fold(translator, _: HideCodeCellNode) -> None:
     translator.body.append("</details>\n")
 
 
-def show_figures(app: Sphinx, docname: str, source: list[str]) -> None:
-    """Give the figures of a page that is about to be read their captions and variants, and live ones their place."""
+def show_made(app: Sphinx, docname: str, source: list[str]) -> None:
+    """Give the figures of a page that is about to be read captions and variants; put in live figures and counts."""
     if Path(app.env.doc2path(docname)).suffix == ".ipynb":
         notebook = json.loads(source[0])
         figures.on_page(notebook, Path(app.outdir, "_images"), "../" * docname.count("/"))
         source[0] = json.dumps(notebook)
     else:
-        source[0] = figures.with_live(source[0], Path(app.srcdir, "book"))
+        book = Path(app.srcdir, "book")
+        source[0] = questions.with_count(figures.with_live(source[0], book), book)
 
 
 def close_checks(app: Sphinx, doctree) -> None:
@@ -77,7 +78,7 @@ def setup(app: Sphinx) -> dict:
     """Register with Sphinx, after the themes have said what they want."""
     app.connect("config-inited", one_search_field)
     app.connect("html-page-context", drop_thebe, priority=900)
-    app.connect("source-read", show_figures)
+    app.connect("source-read", show_made)
     app.connect("doctree-read", drop_titles)
     app.connect("doctree-read", close_checks)
     app.add_node(HideCodeCellNode, override=True, html=(open_fold, close_fold))

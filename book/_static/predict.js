@@ -1,4 +1,4 @@
-/* Predictions that remember. The source is an admonition that reads as text on GitHub and in every notebook:
+/* Boxes that ask, and remember. The source is an admonition that reads as text on GitHub and in every notebook:
 
      :::{admonition} Predict before you go on
      :class: tip predict answer-3
@@ -10,16 +10,30 @@
      :::
 
    Its items become choices. With `drag`, a single item "from 0 to 2, step 0.05" becomes a slider, and `answer-0p25` is the value 0.25.
-   With `mark-y-fig-name` (or mark-x) the chosen value is drawn into that figure. What a reader chose stays in this browser. */
+   With `mark-y-fig-name` (or mark-x) the chosen value is drawn into that figure.
+
+   A box of the class `question` is one of the two at the end of a lecture. Below every choice stands why it is right or wrong; that is
+   shown once the choice is checked. The front page counts what was answered.
+
+   What a reader chose stays in this browser, or where the browser refuses, as long as the page is open. */
 "use strict";
 (() => {
-  const KEY = "flbook:predictions";
+  const KEYS = {predict: "flbook:predictions", question: "flbook:questions"};
   const page = location.pathname.replace(/^.*\/book\//, "").replace(/\.html$/, "");
-  const read = () => { try { return JSON.parse(localStorage.getItem(KEY)) || {}; } catch { return {}; } };
-  const write = all => { try { localStorage.setItem(KEY, JSON.stringify(all)); } catch { /* private window: it lasts as long as the page */ } };
+  const read = kind => {
+    try {
+      const all = JSON.parse(localStorage.getItem(KEYS[kind]));
+      return all && typeof all === "object" && !Array.isArray(all) ? all : {};
+    } catch { return {}; }
+  };
+  const write = (kind, id, kept) => { // whether it lasts
+    try { localStorage.setItem(KEYS[kind], JSON.stringify({...read(kind), [id]: kept})); return true; } catch { return false; }
+  };
+  const forget = () => { try { Object.values(KEYS).forEach(key => localStorage.removeItem(key)); } catch { /* nothing was kept */ } };
   const make = (tag, given = {}) => Object.assign(document.createElement(tag), given);
   const named = (box, pattern) => (new RegExp(`(?:^|\\s)${pattern}(?:\\s|$)`).exec(box.className) || [])[1];
   const number = text => parseFloat(text.replace(/\u2212/g, "-").replace(/[^-\d.e]*(-?\d*\.?\d+(?:e-?\d+)?).*/s, "$1"));
+  const isOneOf = (value, items) => Number.isInteger(value) && value >= 1 && value <= items.length;
   const typeset = label => { // what a formula says, before and after MathJax has drawn it
     const copy = label.cloneNode(true);
     copy.querySelectorAll("mjx-assistive-mml, script").forEach(node => node.remove());
@@ -45,13 +59,37 @@
     return true;
   }
 
-  function enhance(box, count) {
+  const group = words => {
+    const fieldset = make("fieldset");
+    fieldset.append(make("legend", {className: "visually-hidden", textContent: words}));
+    return fieldset;
+  };
+  const status = () => {
+    const said = make("p", {className: "said"});
+    said.setAttribute("role", "status");
+    return said;
+  };
+  const focus = node => { node.tabIndex = -1; node.focus(); };
+
+  /* The items of a list as choices in a fieldset; what was nested below an item is taken out and returned with it. */
+  function choices(list, fieldset, name) {
+    const items = [...list.children].map((item, i) => {
+      const why = item.querySelector("ul, ol"), label = make("label"), input = make("input", {type: "radio", name, value: i + 1});
+      item.querySelectorAll("ul, ol").forEach(node => node.remove());
+      label.append(input, " ", ...item.childNodes);
+      item.replaceChildren(label);
+      return {item, input, why, says: typeset(label).trim()};
+    });
+    fieldset.append(list.cloneNode(false));
+    fieldset.lastChild.append(...items.map(({item}) => item));
+    return items;
+  }
+
+  function predict(box, count) {
     const list = box.querySelector("ol, ul"), given = named(box, "answer-(\\S+)"), drag = box.classList.contains("drag");
     if (!list || !given) return;
-    const id = `${page}#${count}`, answer = number(given.replace(/^m/, "-").replace("p", ".")), fieldset = make("fieldset");
-    fieldset.append(make("legend", {className: "visually-hidden", textContent: "Your prediction"}));
-    const why = list.querySelector("ul, ol");
-    let value, set, describe;
+    const id = `${page}#${count}`, answer = number(given.replace(/^m/, "-").replace("p", ".")), fieldset = group("Your prediction");
+    let why = list.querySelector("ul, ol"), items, value, set, describe;
     if (drag) {
       const [, from, to, step] = /(-?[\d.]+)\s*to\s*(-?[\d.]+),\s*step\s*([\d.]+)/.exec(list.textContent) || [];
       if (!step) return;
@@ -64,23 +102,12 @@
       set = v => { input.value = v; shown.textContent = v; };
       describe = v => String(v);
     } else {
-      const items = [...list.children];
-      items.forEach((item, i) => {
-        const label = make("label"), input = make("input", {type: "radio", name: `predict-${count}`, value: i + 1});
-        item.querySelectorAll("ul, ol").forEach(node => node.remove());
-        label.append(input, " ", ...item.childNodes);
-        item.dataset.says = typeset(label).trim();
-        item.replaceChildren(label);
-      });
-      fieldset.append(list.cloneNode(false));
-      fieldset.lastChild.append(...items);
+      items = choices(list, fieldset, `predict-${count}`);
       value = () => +fieldset.querySelector("input:checked").value;
-      set = v => { items[v - 1].querySelector("input").checked = true; };
-      describe = v => items[v - 1].dataset.says;
+      set = v => { items[v - 1].input.checked = true; };
+      describe = v => items[v - 1].says;
     }
-    const keep = make("button", {type: "button", textContent: "Keep my prediction", disabled: !drag});
-    const said = make("p", {className: "said"});
-    said.setAttribute("role", "status");
+    const keep = make("button", {type: "button", textContent: "Keep my prediction", disabled: !drag}), said = status();
     fieldset.append(keep);
     list.replaceWith(fieldset);
     if (why) { why.remove(); why.hidden = true; box.append(why); }
@@ -88,13 +115,14 @@
     fieldset.addEventListener("change", () => { keep.disabled = false; });
 
     const size = v => drag ? v : number(describe(v));
-    const show = (v, seen) => {
+    const show = (v, seen, lasts) => {
       const drawn = draw(box, size(v), `you: ${describe(v)}`);
       fieldset.disabled = !seen;
       if (!seen) {
-        said.textContent = drawn ? "Kept in this browser, and drawn into the figure below. " : "Kept in this browser. ";
+        const where = lasts ? "Kept in this browser" : "Kept while this page is open";
+        said.textContent = `${where}${drawn ? ", and drawn into the figure below" : ""}. `;
         const compare = make("button", {type: "button", textContent: "Compare"});
-        compare.onclick = () => { put(v, true); show(v, true); said.tabIndex = -1; said.focus(); };
+        compare.onclick = () => { show(v, true, put(v, true)); focus(said); };
         said.append(compare);
       } else {
         const right = drag ? Math.abs(v - answer) <= 0.1 * Math.abs(answer) : v === answer;
@@ -103,12 +131,71 @@
         keep.textContent = "Predict again";
       }
     };
-    const put = (v, seen) => { const all = read(); all[id] = {value: v, seen}; write(all); };
-    keep.onclick = () => { put(value(), false); show(value(), false); };
-    const kept = read()[id];
-    if (kept && (drag || kept.value <= fieldset.querySelectorAll("input").length)) { set(kept.value); keep.disabled = false; show(kept.value, kept.seen); }
+    const put = (v, seen) => write("predict", id, {value: v, seen});
+    keep.onclick = () => { const v = value(); show(v, false, put(v, false)); };
+    const kept = read("predict")[id];
+    if (kept && (drag ? Number.isFinite(kept.value) : isOneOf(kept.value, items))) {
+      set(kept.value);
+      keep.disabled = false;
+      show(kept.value, kept.seen, true);
+    }
   }
 
-  const start = () => document.querySelectorAll(".admonition.predict").forEach(enhance);
+  /* A question gives its verdict at once. Who was wrong reads why and chooses again; who is right sees all reasons. */
+  function question(box, count) {
+    const list = box.querySelector("ol"), answer = +named(box, "answer-(\\d+)");
+    if (!list || !isOneOf(answer, list.children)) return;
+    const id = `${page}#${count}`, fieldset = group("Your answer"), said = status();
+    const items = choices(list, fieldset, `question-${count}`), check = make("button", {type: "button", textContent: "Check", disabled: true});
+    items.forEach(({item, why}) => { if (why) { why.hidden = true; item.append(why); } });
+    fieldset.append(check);
+    list.replaceWith(fieldset);
+    box.append(said);
+    fieldset.addEventListener("change", () => { check.disabled = false; said.textContent = ""; });
+
+    const show = (v, first) => {
+      const right = v === answer, {item, input} = items[v - 1];
+      input.checked = true;
+      item.classList.add(right ? "right" : "wrong");
+      items.forEach(({why}, i) => { if (why && (right || i === v - 1)) why.hidden = false; });
+      check.disabled = fieldset.disabled = right;
+      said.textContent = right ? `Right${first === answer ? "" : ", though not at once"}.`
+        : "Not this one. Below your choice stands why. Choose again.";
+      return right;
+    };
+    let first;
+    check.onclick = () => {
+      const v = +fieldset.querySelector("input:checked").value;
+      first ??= v;
+      write("question", id, {value: v, first, right: first === answer});
+      if (show(v, first)) focus(said);
+    };
+    const kept = read("question")[id];
+    if (kept && isOneOf(kept.value, items) && isOneOf(kept.first, items)) {
+      first = kept.first;
+      show(kept.value, first);
+    }
+  }
+
+  /* On the front page: how many questions were answered, and a button that forgets. */
+  function soFar(box) {
+    const given = Object.values(read("question")).filter(kept => kept && kept.value), total = +box.dataset.questions;
+    const predictions = Object.keys(read("predict")).length;
+    box.querySelectorAll(".kept").forEach(node => node.remove());
+    if (!given.length && !predictions) return;
+    const line = make("p", {className: "kept"}), button = make("button", {type: "button", textContent: "Forget my answers and predictions"});
+    const right = given.filter(kept => kept.right).length;
+    line.append(`You have answered ${Math.min(given.length, total)} of ${total} questions, ${right} of them right at once. `, button);
+    button.onclick = () => { forget(); line.textContent = "Forgotten."; focus(line); };
+    box.append(line);
+  }
+
+  const start = () => {
+    document.querySelectorAll(".admonition.predict").forEach(predict);
+    document.querySelectorAll(".admonition.question").forEach(question);
+    const count = () => document.querySelectorAll(".questions-so-far").forEach(soFar);
+    window.addEventListener("pageshow", count); // also when a reader comes back to it
+    count();
+  };
   document.readyState === "loading" ? document.addEventListener("DOMContentLoaded", start) : start();
 })();

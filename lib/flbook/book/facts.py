@@ -8,6 +8,7 @@ import json
 import math
 import re
 
+from flbook.book import questions
 from flbook.book.kinds import solved
 
 WORDS_PER_MINUTE = 160  # of prose with formulas, slower than a novel
@@ -50,7 +51,7 @@ def minutes(nb):
 def words(cells):
     """Words of prose that a reader sees without opening anything; a formula counts as one word."""
     text = "\n".join(cell["source"] for cell in cells if cell["cell_type"] == "markdown")
-    text = _FOLDED.sub("", solved(_LINE.sub("", text)))
+    text = _FOLDED.sub("", questions.without(solved(_LINE.sub("", text))))
     text = re.sub(r"\$\$.*?\$\$|\$[^$\n]+\$", " formula ", text, flags=re.S)
     text = re.sub(r"^:{3,}.*$|^:\w+:.*$|\{[\w:]+\}(?=`)|\]\([^)]*\)", " ", text, flags=re.M)
     return len(re.findall(r"[^\W_][\w'’-]*", text))
