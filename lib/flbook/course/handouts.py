@@ -113,7 +113,7 @@ def _ageless(archive):
     return made.getvalue()
 
 
-def secrets(questions: tuple[masters.Question, ...]) -> set[str]:
+def secrets(questions: tuple[masters.GradedQuestion, ...]) -> set[str]:
     """What a student may not read: lines of solutions, hidden tests' names and messages."""
     found = set()
     for question in questions:

@@ -30,7 +30,7 @@ class Test(NamedTuple):
     code: str
 
 
-class Question(NamedTuple):
+class GradedQuestion(NamedTuple):
     """One question of a master: its name and points, the code of its solution, its tests."""
 
     name: str
@@ -63,7 +63,7 @@ def chosen(path: Path, name: str) -> Path:
     return found[name]
 
 
-def read(path: Path) -> tuple[nbformat.NotebookNode, tuple[Question, ...]]:
+def read(path: Path) -> tuple[nbformat.NotebookNode, tuple[GradedQuestion, ...]]:
     """A master and its questions; what cannot be handed out is refused in one sentence.
 
     Raises
@@ -97,7 +97,7 @@ def _questions(nb, master):
             if what == "QUESTION" and begins:
                 settings, solution, tests = yaml.safe_load(cell.source) or {}, [], []
             elif what == "QUESTION":
-                yield Question(str(settings.get("name")), settings.get("points", 0), tuple(solution), tuple(tests))
+                yield GradedQuestion(str(settings.get("name")), settings.get("points", 0), tuple(solution), tuple(tests))
                 settings = None
             inside = what if begins else ""
         elif settings is not None and cell.cell_type == "code" and inside == "SOLUTION":
