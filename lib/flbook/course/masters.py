@@ -97,7 +97,8 @@ def _questions(nb, master):
             if what == "QUESTION" and begins:
                 settings, solution, tests = yaml.safe_load(cell.source) or {}, [], []
             elif what == "QUESTION":
-                yield GradedQuestion(str(settings.get("name")), settings.get("points", 0), tuple(solution), tuple(tests))
+                yield GradedQuestion(str(settings.get("name")), settings.get("points", 0), tuple(solution),
+                                     tuple(tests))
                 settings = None
             inside = what if begins else ""
         elif settings is not None and cell.cell_type == "code" and inside == "SOLUTION":
