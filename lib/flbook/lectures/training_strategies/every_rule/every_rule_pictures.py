@@ -20,7 +20,7 @@ def tables(
 ) -> Figure:
     """Two numbers of every rule on every ground, in print and as colours, from dark at the best; means over seeds."""
     fig, axes = plots.panels(2)
-    fig.set_size_inches(fig.get_figwidth(), 8.4)
+    fig.set_size_inches(fig.get_figwidth(), 7.8)
     for ax, values, title in zip(axes, (left, right), titles, strict=True):
         _table(ax, values.mean("seed").transpose("rule", "ground"), title, best, worst)
     return fig
