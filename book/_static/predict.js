@@ -195,6 +195,7 @@
     document.querySelectorAll(".admonition.question").forEach(question);
     const count = () => document.querySelectorAll(".questions-so-far").forEach(soFar);
     window.addEventListener("pageshow", count); // also when a reader comes back to it
+    window.addEventListener("storage", count); // or answers in another window
     count();
   };
   document.readyState === "loading" ? document.addEventListener("DOMContentLoaded", start) : start();

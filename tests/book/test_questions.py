@@ -99,7 +99,7 @@ def opened(chromium, tmp_path):
         style, script = ((STATIC / name).read_text() for name in ("flbook.css", "predict.js"))
         path.write_text(PAGE.format(theme=theme, **colours, style=style, script=script, before=before, body=body))
         if tab is None:
-            tab = chromium.new_page(viewport={"width": width, "height": 900})
+            tab = chromium.new_context(viewport={"width": width, "height": 900}).new_page()
             tabs.append(tab)
             tab.complaints = []
             tab.on("console", lambda m: tab.complaints.append(m.text) if m.type in ("error", "warning") else None)
@@ -109,7 +109,7 @@ def opened(chromium, tmp_path):
 
     yield open_page
     for tab in tabs:
-        tab.close()
+        tab.context.close()
 
 
 def answer(tab, place):
@@ -148,6 +148,15 @@ def test_the_front_page_counts_and_forgets(opened):
     assert tab.locator(".kept").count() == 0
     opened(ASKED, tab=tab)
     assert tab.locator(".question .said").inner_text() == "" and tab.complaints == []
+
+
+def test_the_front_page_counts_what_is_answered_in_another_window(opened):
+    front = opened(FRONT)
+    asked = opened(ASKED, tab=front.context.new_page())  # pages of one context share what is stored
+    front.evaluate("window.same = true")
+    assert answer(asked, 2) == "Right."
+    front.locator(".kept").wait_for()
+    assert "answered 1 of 104" in front.locator(".kept").inner_text() and front.evaluate("window.same"), "not loaded again"
 
 
 def test_the_front_page_is_silent_where_storage_is_refused(opened):
