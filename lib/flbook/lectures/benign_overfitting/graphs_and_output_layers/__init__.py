@@ -17,7 +17,7 @@ import torch
 import xarray as xr
 
 from flbook import devices, measures
-from flbook.data.signal_noise import flipped_labels, noise_preactivations
+from flbook.data.signal_noise import alternating_labels, noise_preactivations
 from flbook.domains import Count, Natural, NonNegative, Positive, Range
 from flbook.dynamics.gram import Gram
 from flbook.dynamics.wishart import check_room, draw_gram
@@ -117,7 +117,7 @@ def problem(setting: Setting, q: float, device: str = "cpu") -> GraphTraining:
 def exact(setting: Setting, q: float) -> GraphTraining:
     """The same in float64."""
     root = math.sqrt(setting.d)
-    y, _ = flipped_labels(setting.n, 0.0, setting.seed[0])
+    y = alternating_labels(setting.n)
     gram = draw_gram(setting.n, 2 * setting.m, setting.d, sigma_0=setting.start / root, orthogonal=True,
                      seed=setting.seed)
     matrix = torch.stack([setting.graph(degree).convolution(y, setting.seed) for degree in setting.degree])

@@ -19,7 +19,7 @@ import torch
 import xarray as xr
 
 from flbook import devices, measures
-from flbook.data.signal_noise import flipped_labels, noise_preactivations
+from flbook.data.signal_noise import alternating_labels, noise_preactivations
 from flbook.domains import Count, Natural, Positive, Range
 from flbook.dynamics.gram import GramTraining
 from flbook.dynamics.wishart import check_room, draw_gram
@@ -142,7 +142,7 @@ def exact(setting: Setting, q: float, n: int) -> GramTraining:
     gram = gram._replace(
         w_mu=size * gram.w_mu, w_xi=size[..., None] * gram.w_xi, w_w=size[..., None] ** 2 * gram.w_w
     ).with_signals(torch.tensor(setting.snr, dtype=torch.float64) * root)
-    y, _ = flipped_labels(n, 0.0, setting.seed[0])
+    y = alternating_labels(n)
     law = partial(noise_preactivations, sigma_xi=1.0, orthogonal=True)
     return GramTraining(gram, y, y, scale=1 / setting.m, activation=relu_power(q), law=law)
 

@@ -16,7 +16,7 @@ import torch
 import xarray as xr
 
 from flbook import devices, measures, rng
-from flbook.data.signal_noise import flipped_labels
+from flbook.data.signal_noise import alternating_labels
 from flbook.domains import Count, Natural, NonNegative, Positive, Range
 from flbook.dynamics.pooled_tokens import PooledTraining
 from flbook.lectures.benign_overfitting.vision_transformer.token_span import SpanTraining, check_room, draw_atoms
@@ -109,8 +109,8 @@ def problem(setting: Setting, d: int, n: int, device: str = "cpu") -> SpanTraini
     snr = torch.tensor(setting.snr, dtype=torch.float64)
     start = (setting.sigma_0, setting.sigma_v)
     gram = draw_atoms(n * (setting.tokens - 1), setting.h, d, snr, *start, setting.seed)
-    y, observed = flipped_labels(n, 0.0, 0)
-    network = SpanTraining(gram, observed, y, setting.tokens, d**-0.5)
+    y = alternating_labels(n)
+    network = SpanTraining(gram, y, y, setting.tokens, d**-0.5)
     return network.to(devices.device(device)).to(torch.float32)
 
 

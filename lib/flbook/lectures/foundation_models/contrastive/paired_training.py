@@ -17,7 +17,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from flbook.data.signal_noise import Sample, flipped_labels, noise_preactivations
+from flbook.data.signal_noise import Sample, alternating_labels, noise_preactivations
 from flbook.domains import Count, Natural, Positive, checked_arguments
 from flbook.dynamics.gram import Gram
 from flbook.dynamics.wishart import draw_gram
@@ -244,7 +244,7 @@ def drawn_pairs(
         grams = [_augmented(unit, data.n, data.sigma_eps / data.sigma_xi)]
     grams = [Gram(*(part[:, 0] for part in gram.with_signals(size[None])))
              for gram, size in zip(grams, sizes, strict=False)]
-    y, _ = flipped_labels(data.n, 0.0, 0)
+    y = alternating_labels(data.n)
     return ContrastiveTraining(_side_by_side(grams), y, loss, other_labels(y), law=data.test_law)
 
 

@@ -14,7 +14,7 @@ import torch
 import xarray as xr
 
 from flbook import devices, measures
-from flbook.data.signal_noise import check_sizes, flipped_labels, noise_preactivations
+from flbook.data.signal_noise import alternating_labels, check_sizes, noise_preactivations
 from flbook.domains import Count, FlipProbability, Natural, Positive
 from flbook.dynamics.gram import Gram, GramTraining
 from flbook.dynamics.wishart import check_room, draw_gram
@@ -96,7 +96,7 @@ def problem(setting: Setting, device: str = "cpu") -> GramTraining:
     unit = draw_gram(setting.n, 2 * setting.m, setting.d, sigma_0=setting.sigma_0, sigma_xi=setting.sigma_xi,
                      orthogonal=True, seed=setting.seed)
     gram = Gram(*(part[:, 0] for part in unit.with_signals(torch.tensor([setting.mu], dtype=torch.float64))))
-    y, _ = flipped_labels(setting.n, 0.0, setting.seed[0])
+    y = alternating_labels(setting.n)
     law = partial(noise_preactivations, sigma_xi=setting.sigma_xi, orthogonal=True)
     network = GramTraining(gram, y, y, scale=1 / setting.m, activation=relu_power(2), law=law)
     return network.to(devices.device(device), torch.float32)

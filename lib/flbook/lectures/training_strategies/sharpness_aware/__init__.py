@@ -17,7 +17,7 @@ import torch
 import xarray as xr
 
 from flbook import devices, measures
-from flbook.data.signal_noise import flipped_labels, noise_preactivations
+from flbook.data.signal_noise import alternating_labels, noise_preactivations
 from flbook.domains import Count, Natural, NonNegative, Positive
 from flbook.dynamics.gram import GramTraining
 from flbook.dynamics.wishart import check_room, draw_gram
@@ -118,8 +118,8 @@ def problem(setting: Setting, device: str = "cpu") -> GramTraining:
     gram = draw_gram(setting.n, 2 * setting.m, setting.d, sigma_0=setting.sigma_0, sigma_xi=setting.sigma_xi,
                      orthogonal=setting.orthogonal, seed=setting.seed)
     law = partial(noise_preactivations, sigma_xi=setting.sigma_xi, orthogonal=setting.orthogonal)
-    network = GramTraining(gram.with_signals(torch.tensor(setting.mu, dtype=torch.float64)),
-                           *flipped_labels(setting.n, 0.0, setting.seed[0]), scale=1 / setting.m, law=law)
+    signals, y = torch.tensor(setting.mu, dtype=torch.float64), alternating_labels(setting.n)
+    network = GramTraining(gram.with_signals(signals), y, y, scale=1 / setting.m, law=law)
     return network.to(devices.device(device), torch.float32)
 
 
