@@ -133,7 +133,7 @@
 
   function start() {
     const article = document.querySelector("article.bd-article"), buttons = document.querySelector(".article-header-buttons");
-    if (!article?.querySelector(":scope > section > .cell")) return;
+    if (!article?.querySelector(":scope > section .cell_output")) return; // no lecture
     addEventListener("keydown", event => {
       if (event.key === "p" && !elsewhere(event) && !document.querySelector("dialog[open]")) { event.preventDefault(); begin(article); }
     });
