@@ -156,7 +156,8 @@ def test_the_front_page_counts_what_is_answered_in_another_window(opened):
     front.evaluate("window.same = true")
     assert answer(asked, 2) == "Right."
     front.locator(".kept").wait_for()
-    assert "answered 1 of 104" in front.locator(".kept").inner_text() and front.evaluate("window.same"), "not loaded again"
+    assert "answered 1 of 104" in front.locator(".kept").inner_text()
+    assert front.evaluate("window.same"), "it was not loaded again"
 
 
 def test_the_front_page_is_silent_where_storage_is_refused(opened):

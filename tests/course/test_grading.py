@@ -49,6 +49,11 @@ HOSTILE = {
         'import sys\nprint(\'{"question": "q1", "outcome": [5, []]}\', file=sys.__stdout__)',
         "",
     ),
+    "writes where results go": (
+        "import contextlib, os\nfor number in range(3, 20):\n"
+        "    with contextlib.suppress(OSError):\n        os.write(number, b'5\\n')",
+        "wrote what it should not",
+    ),
     "exits in the test": ("import os\ndef coefficients(*given):\n    os._exit(0)", "q1: ended the process"),
 }
 
@@ -96,6 +101,7 @@ def test_a_cell_sees_nothing_of_who_grades(tmp_path, monkeypatch):
         '{"cells": 3}',
         '{"cells": [], "metadata": 3}',
         b"\xff\xfe",
+        "[" * 100_000,
     ],
 )
 def test_what_is_no_notebook_gets_a_remark(tmp_path, text):

@@ -53,7 +53,7 @@ def grade(path: Path, handout: handouts.Handout, limits: sandbox.Limits = sandbo
         if not all(cell["source"] is not None and cell["cell_type"] for cell in notebook["cells"]):
             raise KeyError
         named = notebook.get("metadata", {}).get("otter", {}).get("assignment_name", handout.name)
-    except (ValueError, KeyError, TypeError, AttributeError, OSError):
+    except (ValueError, KeyError, TypeError, AttributeError, OSError, RecursionError):
         return Grade(nothing, ("this is no notebook",))
     remarks = [] if named == handout.name else [f"this is the assignment {named}"]
     skip, found = [], {}
@@ -61,7 +61,7 @@ def grade(path: Path, handout: handouts.Handout, limits: sandbox.Limits = sandbo
         job = {"notebook": notebook, "tests": handout.tests, "skip": skip}
         events, fate = _run(job, limits)
         stopped = next((event["begin"] for event in reversed(events) if "begin" in event), "the start")
-        found |= {event["question"]: Outcome(*event["outcome"]) for event in events if "question" in event}
+        found |= {event["question"]: event["outcome"] for event in events if "question" in event}
         if not stopped:
             break
         remarks.append(f"{stopped}: {fate}")
@@ -77,12 +77,26 @@ def _run(job, limits):
     events = []
     try:
         for line in sandbox.lines(["-m", "flbook.course.submissions"], json.dumps(job), limits):
-            events.append(json.loads(line))
+            events.append(_event(line))
     except sandbox.Timeout:
         return events, f"did not end within {limits.seconds:g} s"
     except ValueError:
         return events, "wrote what it should not"
     return events, "ended the process"
+
+
+def _event(line):
+    """What a run said in one line; a ValueError if a cell has found the way to write there."""
+    try:
+        event = dict(json.loads(line))
+        if "question" in event:
+            points, said = event["outcome"]
+            event["outcome"] = Outcome(float(points), tuple(map(str, said)))
+        if "raised" in event:
+            event["error"] = str(event["error"])
+    except (TypeError, KeyError):
+        raise ValueError(line) from None
+    return event
 
 
 def submissions(folder: Path) -> list[Path]:
