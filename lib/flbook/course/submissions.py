@@ -46,7 +46,7 @@ def execute(code: dict[str, str], begin: Callable[[str], None] = lambda step: No
     from traitlets.config import Config
 
     shell = InteractiveShell(config=Config({"HistoryManager": {"enabled": False}}))
-    shell.enable_gui = lambda gui=None: None  # `%matplotlib inline` asks for one; there is none, and nobody looks
+    shell.enable_gui = lambda *_: None  # `%matplotlib inline` asks for one; there is none, and nobody looks
     raised = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
