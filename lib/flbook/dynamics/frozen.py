@@ -90,7 +90,11 @@ class FrozenGramTraining(OwnSamples):
         """What the initial filters see of fresh noise."""
         return self.problem.fresh(self.problem.start(), standard)
 
+    def fresh_outputs(self, params: Params, standard: Float[Tensor, "points k"]) -> Float[Tensor, "*E points"]:
+        """Outputs on fresh noise patches alone."""
+        return self.problem.fresh_outputs(self.problem.start(), standard, params["a"] / self.size)
+
     def test_outputs(self, params: Params, standard: Float[Tensor, "points k"]) -> tuple[Tensor, Tensor]:
         """Outputs on fresh samples of label +1 and of label -1."""
-        noise = self.noise_outputs(params, self.fresh(params, standard))
+        noise = self.fresh_outputs(params, standard)
         return tuple(signal[..., None] + noise for signal in self.signal_outputs(params))

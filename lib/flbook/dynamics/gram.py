@@ -22,6 +22,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from flbook.data.signal_noise import Sample, noise_preactivations
+from flbook.dynamics.fresh import outputs_on_noise
 from flbook.models.activations import identity, relu
 from flbook.models.cnn import TwoLayerCNN
 from flbook.shapes import signs
@@ -89,6 +90,27 @@ def side_by_side(
     [[4.0, 2.0], [2.0, 1.0]]
     """
     return torch.cat([torch.cat([now, cross], -1), torch.cat([cross.mT, before.expand_as(now)], -1)], -2)
+
+
+def add_product(out: Float[Tensor, "*E k n"], rows: Float[Tensor, "*E k n"],
+                shared: Float[Tensor, "*#E n n"]) -> Float[Tensor, "*E k n"]:
+    """``out + rows @ shared``, written into `out`: one large product for the members that share a matrix.
+
+    They share it where it has no size along the last ensemble axes, of signal strengths for example.
+
+    Examples
+    --------
+    >>> add_product(torch.ones(3, 1, 2), torch.ones(3, 1, 2), torch.eye(2)).tolist()
+    [[[2.0, 2.0]], [[2.0, 2.0]], [[2.0, 2.0]]]
+    """
+    members = list(shared.shape[:-2])
+    while members and members[-1] == 1:
+        members.pop()
+    lead = out.ndim - shared.ndim + len(members)  # axes along which the matrices differ
+    own = out.shape[:lead]
+    products = shared.reshape(*members, *shared.shape[-2:]).expand(*own, -1, -1)
+    flat = [part.reshape(own.numel(), -1, part.shape[-1]) for part in (out, rows, products)]
+    return flat[0].baddbmm_(*flat[1:]).view(out.shape)
 
 
 @dataclass(frozen=True)
@@ -177,9 +199,9 @@ class GramTraining(OwnSamples):
         r"""What the filters see before the bias: :math:`\langle w_k, \mu\rangle`, :math:`\langle w_k, \xi_i\rangle`."""
         g, c_mu, c_xi = self.gram, params["mu"], params["xi"]
         w_mu, w_xi = self.initial(params)
-        on_mu = w_mu + c_mu * g.mu_mu[..., None] + torch.einsum("...kn,...n->...k", c_xi, g.mu_xi)
-        on_xi = w_xi + c_mu[..., None] * g.mu_xi[..., None, :] + torch.einsum("...kn,...np->...kp", c_xi, g.xi_xi)
-        return on_mu, on_xi
+        on_mu = w_mu + c_mu * g.mu_mu[..., None] + torch.einsum("...n,...kn->...k", g.mu_xi, c_xi)
+        before = torch.addcmul(w_xi, c_mu[..., None], g.mu_xi[..., None, :])
+        return on_mu, add_product(before, c_xi, g.xi_xi)
 
     def patches(self, params: Params) -> dict[str, Tensor]:
         """Pre-activations of every patch there is: the signal for y = +1, for y = -1, and the noise of each sample."""
@@ -193,9 +215,17 @@ class GramTraining(OwnSamples):
         """What a filter makes of a patch's pre-activation; a rival may answer by patch."""
         return self.activation(z)
 
+    def bends_at(self, z: Tensor, patch: str) -> Tensor:
+        """Where the activation's slope is taken that a patch meets; a rival may keep it where it was."""
+        return z
+
     def slope(self, z: Tensor, patch: str) -> Tensor:
         """The derivative of `respond`."""
-        return self.activation.slope(z)
+        return self.activation.slope(self.bends_at(z, patch))
+
+    def pulled_back(self, upstream: Tensor, z: Tensor, patch: str) -> Tensor:
+        """`upstream` times `slope`, in as few passes as the activation knows."""
+        return self.activation.pulled_back(upstream, self.bends_at(z, patch))
 
     def outputs(self, params: Params) -> Float[Tensor, "*E n"]:
         """Outputs on the training samples."""
@@ -204,17 +234,17 @@ class GramTraining(OwnSamples):
     def _outputs(self, z: dict[str, Tensor]) -> Tensor:
         plus, minus = (self.respond(z[side], side) @ self.a for side in ("plus", "minus"))
         signal = torch.where(self.y > 0, plus[..., None], minus[..., None])
-        return signal + torch.einsum("k,...kn->...n", self.a, self.respond(z["noise"], "noise"))
+        return signal + self.a @ self.respond(z["noise"], "noise")
 
     def gradient_at(self, params: Params, observed: Tensor) -> Params:
         r"""The gradient's own coefficients on :math:`\mu` and the :math:`\xi_i`; not the derivative in c."""
         z = self.patches(params)
-        loss_derivative = self.loss.slope(self._outputs(z), observed) / self.y.shape[-1]
-        plus = self.slope(z["plus"], "plus") * (loss_derivative * (self.y > 0)).sum(-1, keepdim=True)
-        minus = self.slope(z["minus"], "minus") * (loss_derivative * (self.y < 0)).sum(-1, keepdim=True)
-        noise = self.slope(z["noise"], "noise") * loss_derivative[..., None, :]
-        grad = {"mu": self.a * (plus - minus), "xi": self.a[:, None] * noise}
-        grad |= {"b": self.a * (plus + minus + noise.sum(-1))} if self.bias else {}
+        pull = self.loss.slope(self._outputs(z), observed) / self.y.shape[-1]
+        up, down = (self.a * (pull * (sign * self.y > 0)).sum(-1, keepdim=True) for sign in (1, -1))
+        plus, minus = self.pulled_back(up, z["plus"], "plus"), self.pulled_back(down, z["minus"], "minus")
+        noise = self.pulled_back(self.a[:, None] * pull[..., None, :], z["noise"], "noise")
+        grad = {"mu": plus - minus, "xi": noise}
+        grad |= {"b": plus + minus + noise.sum(-1)} if self.bias else {}
         return self.with_start(grad, params)
 
     def with_start(self, grad: Params, params: Params) -> Params:
@@ -260,11 +290,16 @@ class GramTraining(OwnSamples):
         w_w = c["start"][..., None, None] ** 2 * g.w_w if "start" in c else g.w_w
         return w_w + half + half.mT
 
-    def fresh(self, params: Params, standard: Float[Tensor, "points k"]) -> Float[Tensor, "*E points k"]:
-        """Pre-activations of fresh noise patches, exactly distributed, bias included."""
+    def meets(self, params: Params) -> tuple[Float[Tensor, "*E K K"], Float[Tensor, "*E K"], Tensor | None]:
+        """Of the K filters that fresh patches meet: inner products, what they see of the signal (float64), biases."""
         exact, c = self.exact(params)
-        z = self.law(exact.weight_gram(c), exact.preactivations(c)[0], exact.gram.mu_mu, standard).to(params["mu"])
-        return z + params["b"][..., None, :] if self.bias else z
+        return exact.weight_gram(c), exact.preactivations(c)[0], params["b"] if self.bias else None
+
+    def fresh(self, params: Params, standard: Float[Tensor, "points K"]) -> Float[Tensor, "*E points K"]:
+        """Pre-activations of fresh noise patches, exactly distributed, bias included."""
+        w_w, w_mu, b = self.meets(params)
+        z = self.law(w_w, w_mu, self.gram.mu_mu.double(), standard).to(params["mu"])
+        return z if b is None else z + b[..., None, :]
 
     def training_noise(self, params: Params) -> Float[Tensor, "*E n k"]:
         """Pre-activations of the training noise patches, in the form of `fresh`."""
@@ -272,8 +307,14 @@ class GramTraining(OwnSamples):
 
     def test_outputs(self, params: Params, standard: Float[Tensor, "points k"]) -> tuple[Tensor, Tensor]:
         """Outputs ``(*E, points)`` on fresh samples of label +1 and of label -1, the noise patches shared."""
-        noise = self.noise_outputs(params, self.fresh(params, standard))
+        noise = self.fresh_outputs(params, standard)
         return tuple(signal[..., None] + noise for signal in self.signal_outputs(params))
+
+    def fresh_outputs(self, params: Params, standard: Float[Tensor, "points K"], a: Tensor | None = None) -> Tensor:
+        """Outputs on fresh noise patches alone, ``(*E, points)``; with output weights of the member's own if given."""
+        w_w, w_mu, b = self.meets(params)
+        root = self.law(w_w, w_mu, self.gram.mu_mu.double(), torch.eye(w_w.shape[-1]).to(w_w))  # linear in `standard`
+        return outputs_on_noise(partial(self.respond, patch="fresh"), root, self.a if a is None else a, standard, b)
 
     def signal_outputs(self, params: Params) -> tuple[Float[Tensor, "*E"], Float[Tensor, "*E"]]:
         """Outputs on the signal patch alone, of label +1 and of label -1."""

@@ -24,17 +24,16 @@ class LazyGramTraining(GramTraining):
         z, z_0 = z.chunk(2, -1) if patch == "fresh" else (z, self.reference[patch])
         return tangent(self.activation, z, z_0)
 
-    def slope(self, z: Tensor, patch: str) -> Tensor:
-        """Its slope, the same at every step."""
-        return self.activation.slope(self.reference[patch])
+    def bends_at(self, z: Tensor, patch: str) -> Tensor:
+        """Where the slope was before training, the same at every step."""
+        return self.reference[patch]
 
-    def fresh(self, params: Params, standard: Float[Tensor, "points K"]) -> Float[Tensor, "*E points K"]:
-        """Fresh noise as the trained and as the initial filters see it, side by side: K = 2 k, jointly Gaussian."""
-        both = side_by_side(self.weight_gram(params), self._cross(params), self.gram.w_w.double())
-        exact, c = self.exact(params)
-        on_mu = torch.cat([exact.preactivations(c)[0], exact.gram.w_mu.expand_as(c["mu"])], -1)
-        z = self.law(both, on_mu, exact.gram.mu_mu, standard).to(params["mu"])
-        return z + torch.cat([params["b"], self.start()["b"]], -1)[..., None, :] if self.bias else z
+    def meets(self, params: Params) -> tuple[Float[Tensor, "*E K K"], Float[Tensor, "*E K"], Tensor | None]:
+        """Trained and initial filters side by side, K = 2 k: fresh noise is jointly Gaussian to them."""
+        w_w, w_mu, b = super().meets(params)
+        both = side_by_side(w_w, self._cross(params), self.gram.w_w.double())
+        on_mu = torch.cat([w_mu, self.gram.w_mu.double().expand_as(w_mu)], -1)
+        return both, on_mu, b if b is None else torch.cat([b, self.start()["b"]], -1)
 
     def training_noise(self, params: Params) -> Float[Tensor, "*E n K"]:
         """Training noise as the trained and as the initial filters see it, side by side."""

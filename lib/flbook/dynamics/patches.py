@@ -21,6 +21,7 @@ from torch import Tensor
 
 from flbook.data.signal_noise import covariance_factor
 from flbook.domains import Checked, Natural, NonNegative
+from flbook.dynamics.fresh import outputs_on_noise
 from flbook.dynamics.gram import side_by_side
 from flbook.models.activations import identity, relu, tangent
 from flbook.models.cnn import TwoLayerCNN
@@ -157,19 +158,23 @@ class PatchTraining(OwnSamples, Checked):
         """The derivative of `respond`."""
         return self.activation.slope(z)
 
+    def pulled_back(self, upstream: Tensor, z: Tensor) -> Tensor:
+        """`upstream` times `slope`."""
+        return self.activation.pulled_back(upstream, z)
+
     def outputs(self, params: Params) -> Float[Tensor, "*E n"]:
         """Outputs on the training samples."""
         return self._outputs(self.on_patches(params))
 
     def _outputs(self, z: Tensor) -> Tensor:
-        return torch.einsum("k,...kn->...n", self.a, self.respond(z).sum(-1))
+        return self.a @ self.respond(z).sum(-1)
 
     def gradient_at(self, params: Params, observed: Tensor) -> Params:
         """The gradient's own coefficients on the basis; not the derivative in c."""
         z = self.on_patches(params)
         derivative = self.loss.slope(self._outputs(z), observed) / observed.shape[-1]
-        pulled = self.slope(z) * derivative[..., None, :, None]
-        grad = {"c": self.a[:, None] * torch.einsum("...knp,...nps->...ks", pulled, self.mix)}
+        pulled = self.pulled_back(self.a[:, None, None] * derivative[..., None, :, None], z)
+        grad = {"c": torch.einsum("...knp,...nps->...ks", pulled, self.mix)}
         return grad | ({"start": torch.zeros_like(params["start"])} if "start" in params else {})
 
     def norm(self, direction: Params) -> Float[Tensor, "*E"]:
@@ -194,26 +199,37 @@ class PatchTraining(OwnSamples, Checked):
         half = torch.einsum("...ks,...ls->...kl", c, kept * b.w_b + torch.einsum("...ks,...st->...kt", c, b.b_b) / 2)
         return kept**2 * b.w_w + half + half.mT
 
-    def fresh(self, params: Params, standard: Float[Tensor, "points K"]) -> Float[Tensor, "*E points K"]:
-        """Pre-activations of fresh noise patches, exactly distributed.
-
-        standard: standard normal numbers, `test_directions` for each patch.
-        """
+    def fresh_root(self, params: Params) -> Float[Tensor, "*E K K"]:
+        """The root of the law of what a fresh noise patch shows the filters, in float64."""
         products, seen = self._meets(params)
         variance = products.diagonal(dim1=-2, dim2=-1)
         if self.orthogonal and self.features:
             among = self.basis.b_b[..., : self.features, : self.features].double()
             products = products - torch.einsum("...kf,...fl->...kl", seen, torch.linalg.solve(among, seen.mT))
-        factor = covariance_factor(products, variance)
-        return self.sigma_xi * torch.einsum("pl,...kl->...pk", standard.double(), factor).to(params["c"])
+        return self.sigma_xi * covariance_factor(products, variance).mT
+
+    def fresh(self, params: Params, standard: Float[Tensor, "points K"]) -> Float[Tensor, "*E points K"]:
+        """Pre-activations of fresh noise patches, exactly distributed.
+
+        standard: standard normal numbers, `test_directions` for each patch.
+        """
+        return (standard.double() @ self.fresh_root(params)).to(params["c"])
+
+    def fresh_outputs(self, params: Params, standard: Float[Tensor, "points K"]) -> Float[Tensor, "*E points"]:
+        """Outputs on fresh noise patches alone."""
+        return outputs_on_noise(self.respond_to_fresh, self.fresh_root(params), self.a, standard)
 
     def _meets(self, params: Params) -> tuple[Tensor, Tensor]:
         """Inner products of the filters that fresh patches meet, and what these see of the features; in float64."""
         return self.weight_gram(params), self.overlaps(params).double()
 
+    def respond_to_fresh(self, z: Float[Tensor, "*E points K"]) -> Float[Tensor, "*E points k"]:
+        """What filters make of noise patches, from their pre-activations in the form of `fresh`."""
+        return self.activation(z)
+
     def noise_outputs(self, z: Float[Tensor, "*E points K"]) -> Float[Tensor, "*E points"]:
         """Outputs on noise patches alone, from their pre-activations in the form of `fresh`."""
-        return self.activation(z) @ self.a
+        return self.respond_to_fresh(z) @ self.a
 
     def feature_outputs(self, params: Params, strength: Float[Tensor, "s F"]) -> Float[Tensor, "*E s"]:
         """Outputs on single patches, each a combination of features."""
@@ -245,6 +261,10 @@ class LazyPatchTraining(PatchTraining):
         """Its slope, the same at every step."""
         return self.activation.slope(self.on_patches(self.start()))
 
+    def pulled_back(self, upstream: Tensor, z: Tensor) -> Tensor:
+        """`upstream` times `slope`."""
+        return upstream * self.slope(z)
+
     def _meets(self, params: Params) -> tuple[Tensor, Tensor]:
         """Trained and initial filters side by side: fresh noise is jointly Gaussian to them."""
         b, c = self.basis.to(torch.float64), params["c"].double()
@@ -253,9 +273,9 @@ class LazyPatchTraining(PatchTraining):
         seen = self.overlaps(params).double()
         return side_by_side(now, cross, b.w_w), torch.cat([seen, b.w_b[..., : self.features].expand_as(seen)], -2)
 
-    def noise_outputs(self, z: Float[Tensor, "*E points K"]) -> Float[Tensor, "*E points"]:
-        """First-order outputs on noise patches."""
-        return tangent(self.activation, *z.chunk(2, -1)) @ self.a
+    def respond_to_fresh(self, z: Float[Tensor, "*E points K"]) -> Float[Tensor, "*E points k"]:
+        """First-order response to noise patches."""
+        return tangent(self.activation, *z.chunk(2, -1))
 
     def feature_outputs(self, params: Params, strength: Float[Tensor, "s F"]) -> Float[Tensor, "*E s"]:
         """First-order outputs on combinations of features."""

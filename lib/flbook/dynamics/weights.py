@@ -19,6 +19,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from flbook.data.signal_noise import Sample
+from flbook.dynamics.fresh import outputs_on_noise
 from flbook.models.activations import identity, tangent
 from flbook.models.cnn import TwoLayerCNN
 from flbook.rivals import FrozenCNN
@@ -145,9 +146,9 @@ class WeightTraining(Training):
         """Outputs ``(*E, points)`` on fresh samples of label +1 and of label -1, exactly distributed."""
         (w, bias), mu = self.filters(params), self.mu.double()
         on_mu = torch.einsum("...kd,d->...k", w, mu)
-        noise = self.law(torch.einsum("...kd,...ld->...kl", w, w), on_mu, mu @ mu, standard.double())
+        root = self.law(torch.einsum("...kd,...ld->...kl", w, w), on_mu, mu @ mu, torch.eye(w.shape[-2]).to(w))
         a = self.model.scale * signs(self.model.w.shape[-3] * self.model.w.shape[-2], w)
-        on_noise = self.respond(noise + bias[..., None, :]) @ a
+        on_noise = outputs_on_noise(self.respond, root, a, standard, bias)
         both = (self.respond((bias + sign * on_mu)[..., None, :]) @ a + on_noise for sign in (1, -1))
         return tuple(output.to(self.x) for output in both)
 

@@ -1,4 +1,7 @@
-"""Activations: a function and its slope, so that a gradient can be written down as well as differentiated."""
+"""Activations: a function and its slope, so that a gradient can be written down as well as differentiated.
+
+`pulled_back` is the slope at z times what comes from behind, the chain rule's one step: for a ReLU in one pass.
+"""
 
 import math
 from collections.abc import Callable
@@ -11,8 +14,23 @@ from torch import Tensor
 from flbook.domains import Checked, Count, Positive, Probability, Range
 
 
+class Activation:
+    """What every activation has."""
+
+    def slope(self, z: Tensor) -> Tensor:
+        """The derivative."""
+        raise NotImplementedError
+
+    def pulled_back(self, upstream: Tensor, z: Tensor) -> Tensor:
+        r""":math:`u\,\sigma'(z)`, the derivative in z of a loss whose derivative in :math:`\sigma(z)` is u.
+
+        upstream: u, of a shape that broadcasts against that of z.
+        """
+        return upstream * self.slope(z)
+
+
 @dataclass(frozen=True)
-class ReLUPower(Checked):
+class ReLUPower(Checked, Activation):
     r""":math:`\sigma(z) = \max(z, 0)^q`, with slope :math:`q \max(z, 0)^{q-1}` (0 at the kink of ReLU).
 
     Examples
@@ -32,9 +50,13 @@ class ReLUPower(Checked):
         """The derivative."""
         return (z > 0).to(z.dtype) if self.q == 1 else self.q * z.relu() ** (self.q - 1)
 
+    def pulled_back(self, upstream: Tensor, z: Tensor) -> Tensor:
+        r""":math:`u\,\sigma'(z)`; for ReLU u where z is positive, without an array of zeros and ones."""
+        return torch.ops.aten.threshold_backward(upstream, z, 0) if self.q == 1 else super().pulled_back(upstream, z)
+
 
 @dataclass(frozen=True)
-class Power(Checked):
+class Power(Checked, Activation):
     r""":math:`\sigma(z) = z^q`, with slope :math:`q z^{q-1}`: the square is even, the cube odd.
 
     Examples
@@ -55,7 +77,7 @@ class Power(Checked):
 
 
 @dataclass(frozen=True)
-class LeakyReLU(Checked):
+class LeakyReLU(Checked, Activation):
     r""":math:`\sigma(z) = \max(z, \alpha z)` with leak :math:`0 \le \alpha \le 1`; :math:`\alpha = 1` is linear."""
 
     leak: Probability = 0.1  # the slope below 0
@@ -68,9 +90,13 @@ class LeakyReLU(Checked):
         """The derivative."""
         return self.leak + (1 - self.leak) * (z > 0).to(z.dtype)
 
+    def pulled_back(self, upstream: Tensor, z: Tensor) -> Tensor:
+        r""":math:`u\,\sigma'(z)` in one pass."""
+        return torch.ops.aten.leaky_relu_backward(upstream, z, self.leak, False)
+
 
 @dataclass(frozen=True)
-class SmoothLeakyReLU(Checked):
+class SmoothLeakyReLU(Checked, Activation):
     r""":math:`\sigma(z) = \alpha z + \frac{1-\alpha}{h}\log\frac{1 + e^{hz}}{2}`: slopes from α to 1, no kink, 0 at 0.
 
     `sharpness` h: the slope turns within a few 1/h of zero.
@@ -90,7 +116,7 @@ class SmoothLeakyReLU(Checked):
 
 
 @dataclass(frozen=True)
-class Softplus(Checked):
+class Softplus(Checked, Activation):
     r""":math:`\sigma(z) = \log(1 + e^{\beta z})/\beta`: a ReLU without its kink, the closer the larger beta."""
 
     beta: Positive = 1.0  # sharpness of the bend at 0
@@ -105,7 +131,7 @@ class Softplus(Checked):
 
 
 @dataclass(frozen=True)
-class Tanh:
+class Tanh(Activation):
     r""":math:`\sigma(z) = \tanh z`: smooth, odd and bounded."""
 
     def __call__(self, z: Tensor) -> Tensor:
@@ -118,7 +144,7 @@ class Tanh:
 
 
 @dataclass(frozen=True)
-class CentredSigmoid:
+class CentredSigmoid(Activation):
     r""":math:`\sigma(z) = \frac{1}{1 + e^{-z}} - \frac12 = \frac12\tanh\frac z2`: the sigmoid without its mean; odd.
 
     Without the 1/2 every neuron would carry the same constant, and the covariance of features would be nearly rank one.
@@ -134,7 +160,7 @@ class CentredSigmoid:
 
 
 @dataclass(frozen=True)
-class GELU:
+class GELU(Activation):
     r""":math:`\sigma(z) = z\,\Phi(z)`, a smooth ReLU; Phi is the normal distribution function (Hendrycks 2016)."""
 
     def __call__(self, z: Tensor) -> Tensor:
@@ -147,7 +173,7 @@ class GELU:
 
 
 @dataclass(frozen=True)
-class Erf:
+class Erf(Activation):
     r""":math:`\sigma(z) = \mathrm{erf}(z)`: odd and bounded too, with Gaussian expectations in closed form."""
 
     def __call__(self, z: Tensor) -> Tensor:

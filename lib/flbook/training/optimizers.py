@@ -29,28 +29,28 @@ def _zeros(params: Params) -> Params:
     return {name: torch.zeros_like(p) for name, p in params.items()}
 
 
+def _plus(p: Tensor, size: Scalar, direction: Tensor) -> Tensor:
+    """p + size * direction in one pass, the size one a member perhaps: these rules are bound by passes."""
+    size = per_member(size, p)
+    if isinstance(size, Tensor):
+        return torch.addcmul(p, size.to(p), direction)
+    return torch.add(p, direction, alpha=size)
+
+
 def _moved(params: Params, size: Scalar, direction: Params) -> Params:
     """Parameters after a step of this size, one a member perhaps, down a direction."""
-    return {name: p - per_member(size, p) * direction[name] for name, p in params.items()}
+    return {name: _plus(p, -size, direction[name]) for name, p in params.items()}
 
 
 def _remembered(beta: Scalar, memory: Params, direction: Params) -> Params:
     """Heavy-ball memory after a step in this direction."""
-    return {name: per_member(beta, v) * v + direction[name] for name, v in memory.items()}
+    return {name: _plus(direction[name], beta, v) for name, v in memory.items()}
 
 
 def _blend(memory: Tensor, new: Tensor, share: Scalar) -> Tensor:
-    """(1 - share) memory + share new, in one pass through memory: these rules are bound by it."""
+    """(1 - share) memory + share new, in one pass through memory."""
     share = per_member(share, memory)
     return torch.lerp(memory, new, share.to(memory) if isinstance(share, Tensor) else share)
-
-
-def _down(p: Tensor, size: Scalar, direction: Tensor) -> Tensor:
-    """p - size * direction, in one pass."""
-    size = per_member(size, p)
-    if isinstance(size, Tensor):
-        return torch.addcmul(p, size.to(p), direction, value=-1)
-    return torch.sub(p, direction, alpha=size)
 
 
 class _Plain(Checked):
@@ -288,7 +288,7 @@ class LabelSmoothing(_Plain):
     def step(self, problem: Problem, params: Params, state: Any) -> tuple[Params, Any]:
         """One step, two gradients."""
         right, wrong = problem.gradient(params), problem.gradient(params, observed=-problem.observed)
-        mean = {name: g + per_member(self.flip_prob, g) * (wrong[name] - g) for name, g in right.items()}
+        mean = {name: _blend(g, wrong[name], self.flip_prob) for name, g in right.items()}
         return _moved(params, self.lr, mean), state
 
 
@@ -415,7 +415,7 @@ class Adam(_Plain):
         moved = {}
         for name, p in params.items():
             scale = second[name].sqrt().div_(per_member(root, p)).add_(per_member(self.epsilon, p))
-            moved[name] = _down(p, size, first[name] / scale)
+            moved[name] = _plus(p, -size, torch.div(first[name], scale, out=scale))
         return moved, (taken, first, second)
 
 
@@ -438,8 +438,8 @@ class RMSProp(_Plain):
     def step(self, problem: Problem, params: Params, state: Params) -> tuple[Params, Params]:
         """One step."""
         grad = problem.gradient(params)
-        state = {name: v + per_member(1 - self.alpha, v) * (grad[name].square() - v) for name, v in state.items()}
-        scaled = {name: g / (state[name].sqrt() + per_member(self.epsilon, g)) for name, g in grad.items()}
+        state = {name: _blend(v, grad[name].square(), 1 - self.alpha) for name, v in state.items()}
+        scaled = {name: g / state[name].sqrt().add_(per_member(self.epsilon, g)) for name, g in grad.items()}
         return _moved(params, self.lr, scaled), state
 
 
@@ -514,7 +514,7 @@ class WeightDecay(_Plain):
             return self.rule.step(_Penalised(problem, self.decay), params, state)
         shrink = self.decay * self.rule.rate(state)
         moved, state = self.rule.step(problem, params, state)
-        return {name: moved[name] - per_member(shrink, p) * p for name, p in params.items()}, state
+        return _moved(moved, shrink, params), state
 
 
 @dataclass(frozen=True)
@@ -600,7 +600,7 @@ class _Penalised(Around):
     def gradient(self, params: Params, **change: Tensor) -> Params:
         """The gradient of the sum."""
         grad = self.problem.gradient(params, **change)
-        return {name: grad[name] + per_member(self.decay, p) * p for name, p in params.items()}
+        return {name: _plus(grad[name], self.decay, p) for name, p in params.items()}
 
 
 gradient_descent = GradientDescent

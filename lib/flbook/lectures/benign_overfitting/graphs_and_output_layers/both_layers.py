@@ -67,10 +67,10 @@ class TwoLayerTraining(GramTraining):
         sums = self._sums(z)
         outputs = torch.einsum("...k,...kn->...n", v, sums)
         slope_of_loss = self.loss.slope(outputs, observed) / self.y.shape[-1]
-        plus = self.slope(z["plus"], "plus") * (slope_of_loss * (self.y > 0)).sum(-1, keepdim=True)
-        minus = self.slope(z["minus"], "minus") * (slope_of_loss * (self.y < 0)).sum(-1, keepdim=True)
-        noise = v[..., None] * self.slope(z["noise"], "noise") * slope_of_loss[..., None, :]
-        grad = {"mu": v * (plus - minus), "xi": noise,
+        up, down = (v * (slope_of_loss * (sign * self.y > 0)).sum(-1, keepdim=True) for sign in (1, -1))
+        plus, minus = self.pulled_back(up, z["plus"], "plus"), self.pulled_back(down, z["minus"], "minus")
+        noise = self.pulled_back(v[..., None] * slope_of_loss[..., None, :], z["noise"], "noise")
+        grad = {"mu": plus - minus, "xi": noise,
                 "v": self.scale * torch.einsum("...kn,...n->...k", sums, slope_of_loss)}
         return self.with_start(grad, params)
 
@@ -93,7 +93,7 @@ class TwoLayerTraining(GramTraining):
     def test_outputs(self, params: Params, standard: Float[Tensor, "points k"]) -> tuple[Tensor, Tensor]:
         """Outputs ``(*E, points)`` on fresh samples of label +1 and of label -1, the noise patches shared."""
         z, v = self.patches(params), self.scale * params["v"]
-        noise = torch.einsum("...pk,...k->...p", self.respond(self.fresh(params, standard), "fresh"), v)
+        noise = self.fresh_outputs(params, standard, v)
         return tuple((self.respond(z[side], side) * v).sum(-1, keepdim=True) + noise for side in ("plus", "minus"))
 
     def to(self, *where: Any) -> "TwoLayerTraining":

@@ -56,14 +56,14 @@ class GraphTraining(GramTraining):
 
     def _outputs(self, z: dict[str, Tensor]) -> Tensor:
         total = sum(self.respond(z[patch], patch) for patch in ("signal", "noise"))
-        return torch.einsum("k,...kn->...n", self.a, total)
+        return self.a @ total
 
     def gradient_at(self, params: Params, observed: Tensor) -> Params:
         r"""The gradient's own coefficients on :math:`\mu` and the convolved noise patches."""
         z = self.patches(params)
         slope_of_loss = self.loss.slope(self._outputs(z), observed) / self.y.shape[-1]
-        signal = torch.einsum("...kn,...n->...k", self.slope(z["signal"], "signal"), slope_of_loss * self.share)
-        noise = self.a[:, None] * self.slope(z["noise"], "noise") * slope_of_loss[..., None, :]
+        signal = torch.einsum("...n,...kn->...k", slope_of_loss * self.share, self.slope(z["signal"], "signal"))
+        noise = self.pulled_back(self.a[:, None] * slope_of_loss[..., None, :], z["noise"], "noise")
         return self.with_start({"mu": self.a * signal, "xi": noise}, params)
 
     def fresh_signal(self, params: Params) -> Float[Tensor, "*E K"]:

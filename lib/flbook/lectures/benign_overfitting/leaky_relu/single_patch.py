@@ -9,7 +9,7 @@ and the coefficients c are the state. `flbook.dynamics.gram` does the same where
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import torch
@@ -17,6 +17,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from flbook.data.signal_noise import noise_preactivations
+from flbook.dynamics.fresh import outputs_on_noise
 from flbook.dynamics.gram import Gram, side_by_side
 from flbook.models.activations import identity, leaky_relu, tangent
 from flbook.models.cnn import TwoLayerCNN
@@ -128,6 +129,10 @@ class SinglePatchTraining(OwnSamples):
         """The derivative of `respond` on training samples: all of them, or those whose `columns` z holds."""
         return self.activation.slope(z)
 
+    def pulled_back(self, upstream: Tensor, z: Tensor) -> Tensor:
+        """`upstream` times `slope`, on all training samples."""
+        return self.activation.pulled_back(upstream, z)
+
     def respond_all(self, z: Float[Tensor, "*E k n"]) -> Float[Tensor, "*E n"]:
         """Outputs from the filters' pre-activations on the training samples."""
         return self.a @ self.respond(z, "train")
@@ -144,7 +149,7 @@ class SinglePatchTraining(OwnSamples):
     def gradient_from(self, z: Tensor, f: Tensor, observed: Tensor) -> Params:
         """The same, where pre-activations and outputs are known already."""
         slope_of_loss = self.loss.slope(f, observed) / f.shape[-1]
-        return {"x": self.a[:, None] * self.slope(z) * slope_of_loss[..., None, :]}
+        return {"x": self.pulled_back(self.a[:, None] * slope_of_loss[..., None, :], z)}
 
     def norm(self, direction: Params) -> Float[Tensor, "*E"]:
         """Euclidean length of the weights that a direction in coefficients stands for."""
@@ -173,10 +178,11 @@ class SinglePatchTraining(OwnSamples):
     def test_outputs(self, params: Params, standard: Float[Tensor, "points K"]) -> tuple[Tensor, Tensor]:
         """Outputs ``(*E, points)`` on fresh samples of label +1 and of -1, exactly distributed, the noise shared."""
         w_w, w_mu = self.test_filters(params)
-        noise = noise_preactivations(w_w, w_mu, self.gram.mu_mu.double(), standard.double(), orthogonal=self.orthogonal)
-        size = self.sigma_xi[..., None, None] if isinstance(self.sigma_xi, Tensor) else self.sigma_xi
-        noise, on_mu = (size * noise).to(self.gram.w_w), w_mu.to(self.gram.w_w)[..., None, :]
-        return tuple(self.respond(z, "fresh") @ self.a for z in (noise + on_mu, noise - on_mu))
+        eye = torch.eye(w_w.shape[-1]).to(w_w)
+        root = noise_preactivations(w_w, w_mu, self.gram.mu_mu.double(), eye, orthogonal=self.orthogonal)
+        root = root * (self.sigma_xi[..., None, None] if isinstance(self.sigma_xi, Tensor) else self.sigma_xi)
+        respond = partial(self.respond, patch="fresh")
+        return tuple(outputs_on_noise(respond, root, self.a, standard, sign * w_mu) for sign in (1, -1))
 
     @property
     def test_directions(self) -> int:
@@ -204,6 +210,10 @@ class LazySinglePatchTraining(SinglePatchTraining):
         """Its slope, the same at every step."""
         reference = self.gram.w_x.expand(*self.members, *self.gram.w_x.shape[-2:])
         return self.activation.slope(reference if columns is None else reference.gather(-1, columns))
+
+    def pulled_back(self, upstream: Tensor, z: Tensor) -> Tensor:
+        """`upstream` times `slope`."""
+        return self.activation.pulled_back(upstream, self.gram.w_x)
 
     def test_filters(self, params: Params) -> tuple[Float[Tensor, "*E K K"], Float[Tensor, "*E K"]]:
         """Trained and initial filters side by side: fresh samples meet both."""

@@ -11,7 +11,7 @@ with :math:`\Pi` the projection on the plane. The state is :math:`\Pi w_k`, two 
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,6 +21,7 @@ from torch import Tensor
 
 from flbook import rng
 from flbook.data.signal_noise import check_noise, covariance_factor
+from flbook.dynamics.fresh import outputs_on_noise
 from flbook.dynamics.frozen import FrozenGramTraining
 from flbook.dynamics.gram import side_by_side
 from flbook.dynamics.wishart import bartlett, check_room
@@ -163,6 +164,10 @@ class XorGramTraining(OwnSamples):
         """The derivative of `respond`."""
         return self.activation.slope(self.reference[patch] if self.tangent else z)
 
+    def pulled_back(self, upstream: Tensor, z: Tensor, patch: str) -> Tensor:
+        """`upstream` times `slope`."""
+        return self.activation.pulled_back(upstream, self.reference[patch] if self.tangent else z)
+
     def outputs(self, params: Params) -> Float[Tensor, "*E n"]:
         """Outputs on the training samples."""
         return self._outputs(self.patches(params))
@@ -172,7 +177,7 @@ class XorGramTraining(OwnSamples):
         return torch.einsum("k,...kc->...c", self.a, self.respond(self.patches(params)["clusters"], "clusters"))
 
     def _outputs(self, z: dict[str, Tensor]) -> Tensor:
-        alone = {patch: torch.einsum("k,...kp->...p", self.a, self.respond(value, patch)) for patch, value in z.items()}
+        alone = {patch: self.a @ self.respond(value, patch) for patch, value in z.items()}
         return alone["clusters"][..., self.cluster] + alone["noise"]
 
     def gradient_at(self, params: Params, observed: Tensor) -> Params:
@@ -180,10 +185,10 @@ class XorGramTraining(OwnSamples):
         z = self.patches(params)
         loss_derivative = self.loss.slope(self._outputs(z), observed) / self.cluster.shape[-1]
         member = torch.nn.functional.one_hot(self.cluster, 4).to(loss_derivative)
-        moved = self.slope(z["clusters"], "clusters") * (loss_derivative @ member)[..., None, :]
-        u_v = self.a[:, None] * (moved[..., :2] - moved[..., 2:])  # coefficients on u and v
+        moved = self.pulled_back(self.a[:, None] * (loss_derivative @ member)[..., None, :], z["clusters"], "clusters")
+        u_v = moved[..., :2] - moved[..., 2:]  # coefficients on u and v
         plane = torch.einsum("...ks,...sp->...kp", u_v, self.gram.signals)
-        xi = self.a[:, None] * self.slope(z["noise"], "noise") * loss_derivative[..., None, :]
+        xi = self.pulled_back(self.a[:, None] * loss_derivative[..., None, :], z["noise"], "noise")
         return {"plane": plane, "xi": xi}
 
     def norm(self, direction: Params) -> Float[Tensor, "*E"]:
@@ -191,22 +196,27 @@ class XorGramTraining(OwnSamples):
         outside = torch.einsum("...kn,...np,...kp->...k", direction["xi"], self.gram.xi_xi, direction["xi"])
         return (direction["plane"].square().sum(-1) + outside).sum(-1).sqrt()
 
-    def fresh(self, params: Params, standard: Float[Tensor, "points K"]) -> Float[Tensor, "*E points K"]:
-        """Pre-activations of fresh noise patches, exactly distributed; trained and initial filters if `tangent`."""
+    def fresh_root(self, params: Params) -> Float[Tensor, "*E K K"]:
+        """The root of the law of what fresh noise shows the filters, in float64; K = 2 k if `tangent`."""
         g, c = self.gram.to(torch.float64), params["xi"].double()
         cross = torch.einsum("...kn,...ln->...kl", c, g.w_xi)
         now = g.w_w + cross + cross.mT + torch.einsum("...kn,...np,...lp->...kl", c, g.xi_xi, c)
         if self.tangent:
             now = side_by_side(now, g.w_w + cross, g.w_w)
-        z = self.sigma_xi * torch.einsum("pl,...kl->...pk", standard.double(), covariance_factor(now))
-        return z.to(params["xi"])
+        return self.sigma_xi * covariance_factor(now).mT
+
+    def fresh(self, params: Params, standard: Float[Tensor, "points K"]) -> Float[Tensor, "*E points K"]:
+        """Pre-activations of fresh noise patches, exactly distributed; trained and initial filters if `tangent`."""
+        return (standard.double() @ self.fresh_root(params)).to(params["xi"])
+
+    def fresh_outputs(self, params: Params, standard: Float[Tensor, "points K"], a: Tensor | None = None) -> Tensor:
+        """Outputs on fresh noise patches alone, ``(*E, points)``; with output weights of the member's own if given."""
+        a = self.a if a is None else a
+        return outputs_on_noise(partial(self.respond, patch="fresh"), self.fresh_root(params), a, standard)
 
     def test_outputs(self, params: Params, standard: Float[Tensor, "points K"]) -> tuple[Tensor, Tensor]:
         """Outputs ``(*E, 2 points)`` on fresh samples of label +1 (from +u, then from -u) and of label -1."""
-        four = self.on_clusters(params)
-        noise = self.respond(self.fresh(params, standard), "fresh") @ self.a
-        each = four[..., :, None] + noise[..., None, :]
-        return each[..., [0, 2], :].flatten(-2), each[..., [1, 3], :].flatten(-2)
+        return _on_samples(self.on_clusters(params), self.fresh_outputs(params, standard))
 
     @property
     def test_directions(self) -> int:
@@ -243,6 +253,10 @@ class FrozenXorTraining(FrozenGramTraining):
 
     def test_outputs(self, params: Params, standard: Float[Tensor, "points k"]) -> tuple[Tensor, Tensor]:
         """Outputs ``(*E, 2 points)`` on fresh samples of label +1 (from +u, then from -u) and of label -1."""
-        noise = self.noise_outputs(params, self.fresh(params, standard))
-        each = self.on_clusters(params)[..., :, None] + noise[..., None, :]
-        return each[..., [0, 2], :].flatten(-2), each[..., [1, 3], :].flatten(-2)
+        return _on_samples(self.on_clusters(params), self.fresh_outputs(params, standard))
+
+
+def _on_samples(alone: Float[Tensor, "*E 4"], noise: Float[Tensor, "*E points"]) -> tuple[Tensor, Tensor]:
+    """Outputs on samples of label +1 and of label -1, from those on the clusters and on noise."""
+    each = alone[..., :, None] + noise[..., None, :]
+    return each[..., [0, 2], :].flatten(-2), each[..., [1, 3], :].flatten(-2)

@@ -156,7 +156,7 @@ def accuracy(network: PatchTraining, params: Params, points: int = 2000) -> torc
     """Share of fresh samples whose class a classifier says, from the exact law of fresh noise."""
     generator = torch.Generator().manual_seed(0)
     standard = torch.randn(points, network.test_directions, generator=generator, dtype=torch.float64)
-    noise = network.noise_outputs(network.fresh(params, standard))
+    noise = network.fresh_outputs(params, standard)
     plus, minus = network.feature_outputs(params, torch.eye(2)).unbind(-1)
     right = (plus[..., None] + noise > 0).double() + (minus[..., None] + noise < 0).double()
     return right.mean(-1) / 2

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from flbook.domains import Checked, Positive, Probability
+from flbook.models.activations import Activation
 
 
 @dataclass(frozen=True)
-class LeakyBend(Checked):
+class LeakyBend(Checked, Activation):
     r"""A leaky ReLU whose slope climbs straight from :math:`\beta` at 0 to 1 at r.
 
     .. math:: \varphi(z) = \beta z\ (z < 0), \qquad \beta z + \tfrac{1-\beta}{2r} z^2\ (0\le z\le r), \qquad

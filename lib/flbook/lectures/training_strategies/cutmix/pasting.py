@@ -259,8 +259,8 @@ class PastedTraining(PatchTraining):
         z = self.on_patches(params)
         said = torch.einsum("k,...knp->...np", self.a, self.respond(z))
         pull = self.recipe.slope(said, observed, self._paste) / observed.shape[-1]
-        pulled = self.slope(z) * pull[..., None, :, :]
-        grad = {"c": self.a[:, None] * torch.einsum("...knp,...nps->...ks", pulled, self.mix)}
+        pulled = self.pulled_back(self.a[:, None, None] * pull[..., None, :, :], z)
+        grad = {"c": torch.einsum("...knp,...nps->...ks", pulled, self.mix)}
         return grad | ({"start": torch.zeros_like(params["start"])} if "start" in params else {})
 
     def lazy(self) -> "LazyPastedTraining":

@@ -83,6 +83,6 @@ def own_errors(
 ) -> Float[Tensor, "*E M"]:
     """Test error of each member on the fresh data of each client."""
     standard = measures.even_normal(points, network.test_directions).to(network.observed)
-    noise = network.noise_outputs(network.fresh(params, standard))[..., None, :]
+    noise = network.fresh_outputs(params, standard)[..., None, :]
     plus, minus = (network.feature_outputs(params, sign * signals)[..., None] + noise for sign in (1, -1))
     return ((plus <= 0).to(noise.dtype).mean(-1) + (minus >= 0).to(noise.dtype).mean(-1)) / 2

@@ -47,7 +47,7 @@ _standard = lru_cache(maxsize=4)(measures.even_normal)  # asked for at every rec
 def test_error(problem: Problem, params: Params, kind: Kind, points: int = 512) -> Float[Tensor, "*E"]:
     """Share of wrong signs on fresh samples that carry this feature, the mean over both labels."""
     standard = _standard(points, problem.test_directions).to(problem.observed)
-    noise = problem.noise_outputs(problem.fresh(params, standard))
+    noise = problem.fresh_outputs(params, standard)
     margin = on_feature(problem, params, kind)
     wrong = torch.stack([margin[..., :1] + noise <= 0, margin[..., 1:] - noise <= 0])
     return wrong.to(noise.dtype).mean((0, -1))

@@ -39,7 +39,7 @@ def on_fresh(problem: PatchTraining, params: Params, margin: float, points: int 
     The activation is odd, so both labels give the same.
     """
     standard = measures.even_normal(points, problem.test_directions).to(problem.observed)
-    noise = problem.noise_outputs(problem.fresh(params, standard))
+    noise = problem.fresh_outputs(params, standard)
     feature = problem.feature_outputs(params, standard.new_tensor([[margin]]))
     outputs = feature + noise
     loss = logistic(outputs, torch.ones_like(outputs))
