@@ -5,10 +5,12 @@
 256 two-layer networks on signal-noise data, n = 20, m = 10. Rules linear in gradients: in coefficients, at d = 1000,
 and that the weights are the same. Adam and sign descent, which leave the span: all networks at once in weights, at
 d = 200 and d = 1000. The loop trains 8 of the 256 and counts them 32 times. One core, float64 in coefficients and
-float32 in weights; both ways in turn, five times, minimum of each.
+float32 in weights; both ways in turn, five times, minimum of each. Then what a step costs beside its gradient, at 64 MB
+of weights.
 """
 
 import time
+from functools import partial
 
 import torch
 from record import record
@@ -16,12 +18,13 @@ from record import record
 from flbook import SignalNoise, Training, TwoLayerCNN, fit
 from flbook.dynamics.gram import GramTraining
 from flbook.models.activations import relu_power
-from flbook.training.optimizers import Adam, GradientDescent, Momentum, SharpnessAware, SignDescent
+from flbook.training.optimizers import Adam, GradientDescent, Momentum, RMSProp, SharpnessAware, SignDescent
 
 N, M, MEMBERS, LOOPED, STEPS, REPEATS = 20, 10, 256, 8, 100, 5
 LR = 0.05
 LINEAR = {"gradient descent": GradientDescent(LR), "momentum": Momentum(LR), "SAM": SharpnessAware(LR, 0.1)}
 SIGNED = {"Adam": Adam(1e-3), "sign descent": SignDescent(1e-3)}
+LARGE = 3200  # dimension at which the weights of all networks take 64 MB
 
 
 def networks(d: int, seeds: tuple[int, ...], dtype: torch.dtype) -> tuple:
@@ -89,6 +92,22 @@ def in_weights(rule, d: int, dtype: torch.dtype) -> tuple[float, torch.Tensor]:
     return time.perf_counter() - begin, params["w"][:LOOPED]
 
 
+def steps_in_gradients(rules: dict) -> dict[str, float]:
+    """What one step of each rule costs in weights, in units of the gradient that it asks for."""
+    _, sample, cnn = networks(LARGE, tuple(range(MEMBERS)), torch.float32)
+    problem = Training(cnn, sample.x, sample.observed)
+    params, seconds = problem.start(), {}
+    calls = {name: partial(rule.step, problem, params, rule.start(params)) for name, rule in rules.items()}
+    calls["gradient"] = partial(problem.gradient, params)
+    for _ in range(REPEATS):  # in turn, so that a slow minute hits all
+        for name, call in calls.items():
+            begin = time.perf_counter()
+            call()
+            seconds.setdefault(name, []).append(time.perf_counter() - begin)
+    gradient = min(seconds.pop("gradient"))
+    return {name: min(took) / gradient for name, took in seconds.items()}
+
+
 def main() -> None:
     """Measure, print, and write what was found beside this file."""
     torch.set_num_threads(1)
@@ -101,6 +120,8 @@ def main() -> None:
         found[f"{name}, d = {d}: loop over ensemble, seconds"] = round(loop / ours, 1)
         difference = abs(pairs[0][0][1] - pairs[0][1][1]).max()
         found[f"{name}, d = {d}: largest difference of weights"] = float(f"{difference:.1e}")
+    for name, ratio in steps_in_gradients(LINEAR | SIGNED | {"RMSProp": RMSProp(1e-3)}).items():
+        found[f"{name}, 64 MB of weights: step over gradient"] = round(ratio, 2)
     record("optimizers", found)
 
 
