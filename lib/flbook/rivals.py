@@ -62,4 +62,4 @@ class FrozenCNN(nn.Module):
 
     def forward(self, x: Float[Tensor, "*#E n P d"]) -> Float[Tensor, "*E n"]:
         """Outputs for n samples."""
-        return torch.einsum("...nk,...k->...n", self.features(x), self.a)
+        return torch.einsum("...k,...nk->...n", self.a, self.features(x))

@@ -16,6 +16,9 @@ In-context learning, where a sample is a prompt: examples with their labels, and
     n    examples in a prompt           i
     d    dimension of an input
     q    queries about one and the same context; 1 for the usual prompt
+
+A matrix times a vector, member by member: in ``torch.einsum("...n,...kn->...k", vector, matrix)`` the vector comes
+first, which a processor's batched product takes five to eight times faster than the other order.
 """
 
 from collections.abc import Callable

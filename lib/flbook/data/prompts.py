@@ -152,7 +152,7 @@ class LinearPrompts(Checked):
 
         x = coloured(normal("inputs", self.n + self.queries, self.d), self.covariance)
         task = coloured(self._tasks(batch, seed, step, device, dtype, normal), self.task_covariance)
-        clean = torch.einsum("...nd,...d->...n", x, task)
+        clean = torch.einsum("...d,...nd->...n", task, x)
         y = clean + self.noise * normal("noise", self.n + self.queries) if self.noise else clean
         n = self.n
         return Prompts(Context(x[..., :n, :], y[..., :n]), x[..., n:, :], clean[..., n:], task, y[..., n:])

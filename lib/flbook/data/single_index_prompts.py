@@ -113,7 +113,7 @@ class SingleIndexPrompts(Checked):
         inside = torch.nn.functional.normalize(drawn(torch.randn, "directions", self.r), dim=-1)
         task = torch.nn.functional.pad(inside, (0, self.d - self.r))
         coefficients = self._coefficients(drawn(torch.rand, "links", self.degree + 1))
-        clean = series(coefficients, torch.einsum("...nr,...r->...n", x[..., : self.r], inside))
+        clean = series(coefficients, torch.einsum("...r,...nr->...n", inside, x[..., : self.r]))
         y = clean
         if self.noise:
             noise = drawn(torch.randn, "noise", self.n + self.queries)

@@ -53,7 +53,7 @@ class FrozenGramTraining(OwnSamples):
 
     def outputs(self, params: Params) -> Float[Tensor, "*E n"]:
         """Outputs on the training samples."""
-        return torch.einsum("...nk,...k->...n", self.samples, params["a"])
+        return torch.einsum("...k,...nk->...n", params["a"], self.samples)
 
     def batch(self, places: Tensor) -> "FrozenGramTraining":
         """The same with the loss of some samples only."""
@@ -80,7 +80,7 @@ class FrozenGramTraining(OwnSamples):
 
     def noise_outputs(self, params: Params, z: Float[Tensor, "*E points k"]) -> Float[Tensor, "*E points"]:
         """Outputs on noise patches alone, from what the initial filters see of them."""
-        return torch.einsum("...pk,...k->...p", self.problem.respond(z, "fresh"), params["a"] / self.size)
+        return torch.einsum("...k,...pk->...p", params["a"] / self.size, self.problem.respond(z, "fresh"))
 
     def training_noise(self, params: Params) -> Float[Tensor, "*E n k"]:
         """What the initial filters see of the training noise."""

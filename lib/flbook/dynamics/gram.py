@@ -254,7 +254,7 @@ class GramTraining(OwnSamples):
     def norm(self, direction: Params) -> Float[Tensor, "*E"]:
         """Euclidean length of the weights that a direction in coefficients stands for."""
         g, c_mu, c_xi = self.gram, direction["mu"], direction["xi"]
-        square = g.mu_mu[..., None] * c_mu**2 + 2 * c_mu * torch.einsum("...kn,...n->...k", c_xi, g.mu_xi)
+        square = g.mu_mu[..., None] * c_mu**2 + 2 * c_mu * torch.einsum("...n,...kn->...k", g.mu_xi, c_xi)
         square = square + torch.einsum("...kn,...np,...kp->...k", c_xi, g.xi_xi, c_xi)
         if "start" in direction:
             kept, cross = direction["start"][..., None], c_mu * g.w_mu + torch.einsum("...kn,...kn->...k", c_xi, g.w_xi)
@@ -284,7 +284,7 @@ class GramTraining(OwnSamples):
         exact, c = self.exact(params)
         g, c_mu, c_xi = exact.gram, c["mu"], c["xi"]
         w_mu, w_xi = exact.initial(c)
-        on_mu = w_mu + g.mu_mu[..., None] * c_mu / 2 + torch.einsum("...kn,...n->...k", c_xi, g.mu_xi)
+        on_mu = w_mu + g.mu_mu[..., None] * c_mu / 2 + torch.einsum("...n,...kn->...k", g.mu_xi, c_xi)
         on_xi = w_xi + torch.einsum("...kn,...np->...kp", c_xi, g.xi_xi) / 2
         half = torch.einsum("...k,...l->...kl", c_mu, on_mu) + torch.einsum("...kn,...ln->...kl", c_xi, on_xi)
         w_w = c["start"][..., None, None] ** 2 * g.w_w if "start" in c else g.w_w

@@ -112,8 +112,8 @@ def kernel_descent(
                          f"kernel, or descent diverges; got {lr:g}")
     # (1 - (1 - r)^T) / r is a sum of T powers, finite where r is 0
     kept = torch.where(rate > 1e-12, (1 - (1 - rate) ** steps) / rate.clamp_min(1e-12), steps) * lr / n
-    weights = torch.einsum("...nk,...k->...n", vectors, kept * torch.einsum("...nk,...n->...k", vectors, y))
-    return torch.einsum("...pn,...n->...p", cross, weights)
+    weights = torch.einsum("...k,...nk->...n", kept * torch.einsum("...n,...nk->...k", y, vectors), vectors)
+    return torch.einsum("...n,...pn->...p", weights, cross)
 
 
 def kernel_ridge(
@@ -141,7 +141,7 @@ def kernel_ridge(
     if not bool((ridge > 0).all()):
         raise ValueError(f"ridge must be positive; got {ridge.min().item():g}")
     values, vectors = torch.linalg.eigh(kernel)
-    scores = torch.einsum("...nk,...n->...k", vectors, y)
+    scores = torch.einsum("...n,...nk->...k", y, vectors)
     shrunk = scores[..., None, :] / (values[..., None, :] + ridge[:, None])
     weights = torch.einsum("...nk,...lk->...ln", vectors, shrunk)
     return torch.einsum("...pn,...ln->...lp", cross, weights)

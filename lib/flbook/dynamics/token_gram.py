@@ -230,7 +230,7 @@ class TokenTraining(OwnSamples):
 
 def times(matrix: Float[Tensor, "*#E N P"], vector: Float[Tensor, "*#E P"]) -> Float[Tensor, "*E N"]:
     """Matrix times vector, member by member."""
-    return torch.einsum("...np,...p->...n", matrix, vector)
+    return torch.einsum("...p,...np->...n", vector, matrix)
 
 
 @checked_arguments

@@ -36,7 +36,7 @@ class LeastSquares:
 
     def __call__(self, context: Context, query: Queries) -> Predictions:
         """Predictions at the queries."""
-        weights = torch.einsum("...dn,...n->...d", torch.linalg.pinv(context.x, rtol=_cutoff(context.x)), context.y)
+        weights = torch.einsum("...n,...dn->...d", context.y, torch.linalg.pinv(context.x, rtol=_cutoff(context.x)))
         return _linear(query, weights)
 
 
@@ -81,7 +81,7 @@ class Ridge:
         matrix = torch.as_tensor(self.lam).to(context.x)
         matrix = matrix if matrix.ndim else matrix * torch.eye(size, dtype=context.x.dtype, device=context.x.device)
         gram = torch.einsum("...nd,...ne->...de", context.x, context.x) + matrix
-        moment = torch.einsum("...nd,...n->...d", context.x, context.y)
+        moment = torch.einsum("...n,...nd->...d", context.y, context.x)
         return _linear(query, torch.cholesky_solve(moment[..., None], torch.linalg.cholesky(gram))[..., 0])
 
 
@@ -113,7 +113,7 @@ class KernelRidge(Checked):
         gram = self.kernel(context.x, context.x)
         gram = gram + self.lam * torch.eye(gram.shape[-1], dtype=gram.dtype, device=gram.device)
         alpha = torch.cholesky_solve(context.y[..., None], torch.linalg.cholesky(gram))[..., 0]
-        return torch.einsum("...qn,...n->...q", self.kernel(query, context.x), alpha)
+        return torch.einsum("...n,...qn->...q", alpha, self.kernel(query, context.x))
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class Averaging:
 
     def __call__(self, context: Context, query: Queries) -> Predictions:
         """Predictions at the queries."""
-        weights = torch.einsum("...nd,...n->...d", context.x, context.y) / max(context.y.shape[-1], 1)
+        weights = torch.einsum("...n,...nd->...d", context.y, context.x) / max(context.y.shape[-1], 1)
         return _linear(query, weights)
 
 
@@ -176,8 +176,8 @@ class GradientStep(Checked):
         """Predictions at the queries."""
         weights = torch.zeros_like(context.x[..., :1, :].sum(-2))
         for eta in self.eta if isinstance(self.eta, tuple) else (self.eta,) * self.steps:
-            residual = context.y - torch.einsum("...nd,...d->...n", context.x, weights)
-            descent = torch.einsum("...nd,...n->...d", context.x, residual)  # n times minus the gradient
+            residual = context.y - torch.einsum("...d,...nd->...n", weights, context.x)
+            descent = torch.einsum("...n,...nd->...d", residual, context.x)  # n times minus the gradient
             weights = weights + eta / max(context.y.shape[-1], 1) * descent
         return _linear(query, weights)
 
@@ -253,7 +253,7 @@ class DiscreteMMSE(Checked):
     def weights(self, context: Context) -> Float[Tensor, "*E d"]:
         """The posterior mean of the task."""
         gram = torch.einsum("...nd,...ne->...de", context.x, context.x)
-        labelled = torch.einsum("...nd,...n->...d", context.x, context.y)
+        labelled = torch.einsum("...n,...nd->...d", context.y, context.x)
         top = torch.full_like(labelled[..., :1], -math.inf)
         mass, moment = torch.zeros_like(top), torch.zeros_like(labelled)
         for tasks in self.pool.to(context.x).split(self.chunk):  # the sum over i of y_i^2 is common to all tasks
@@ -294,4 +294,4 @@ def predict_each(predictor: Callable[[Context, Tensor], Tensor], context: Contex
 
 
 def _linear(query: Float[Tensor, "*#E q d"], weights: Float[Tensor, "*#E d"]) -> Float[Tensor, "*E q"]:
-    return torch.einsum("...qd,...d->...q", query, weights)
+    return torch.einsum("...d,...qd->...q", weights, query)

@@ -47,4 +47,4 @@ class LeastMeanSquares(Checked):
             eta = 1 / (1 / self.eta + step) if self.falling else self.eta
             residual = y - torch.einsum("...d,...d->...", x, weights)
             weights = weights + eta * residual[..., None] * x
-        return torch.einsum("...qd,...d->...q", query, weights)
+        return torch.einsum("...d,...qd->...q", weights, query)

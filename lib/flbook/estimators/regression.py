@@ -65,9 +65,9 @@ def min_norm(features: Float[Tensor, "*#E n N"], y: Float[Tensor, "*#E n"]) -> F
         raise ValueError(f"features of shape {tuple(features.shape)} must have full rank; some are linear combinations "
                          "of others to rounding, so there is no minimum-norm solution without a cut-off")
     if size <= n:
-        return torch.linalg.solve_triangular(r, torch.einsum("...nk,...n->...k", q, y)[..., None], upper=True)[..., 0]
+        return torch.linalg.solve_triangular(r, torch.einsum("...n,...nk->...k", y, q)[..., None], upper=True)[..., 0]
     inner = torch.linalg.solve_triangular(r.mT, y[..., None], upper=False)[..., 0]
-    return torch.einsum("...kn,...n->...k", q, inner)
+    return torch.einsum("...n,...kn->...k", inner, q)
 
 
 def ridge(
@@ -111,7 +111,7 @@ def ridge(
     shift = _scan(lam, features) / size
     if size <= n:
         gram = torch.einsum("...nk,...nl->...kl", features, features) / n
-        weights = _shifted_solve(gram, torch.einsum("...nk,...n->...k", features, y) / n, shift)
+        weights = _shifted_solve(gram, torch.einsum("...n,...nk->...k", y, features) / n, shift)
     else:
         gram = torch.einsum("...nk,...mk->...nm", features, features) / n
         weights = torch.einsum("...nk,...ln->...lk", features, _shifted_solve(gram, y / n, shift))
@@ -126,7 +126,7 @@ def _shifted_solve(
         ridge = shift * torch.eye(matrix.shape[-1], dtype=matrix.dtype, device=matrix.device)
         return torch.cholesky_solve(target[..., None], torch.linalg.cholesky(matrix + ridge)).mT
     values, vectors = torch.linalg.eigh(matrix)
-    along = torch.einsum("...ks,...k->...s", vectors, target)[..., None, :]
+    along = torch.einsum("...k,...ks->...s", target, vectors)[..., None, :]
     return torch.einsum("...ks,...ls->...lk", vectors, along / (values[..., None, :] + shift[:, None]))
 
 

@@ -80,7 +80,7 @@ def erf_risk(
     with_target = arcsine(net.w, direction[None])[..., 0] / math.sqrt(net.width)
     square = torch.einsum("...lk,...km,...lm->...l", weights, among, weights)
     own = arcsine(direction[None], direction[None])[0, 0]
-    return square - 2 * torch.einsum("...lk,...k->...l", weights, with_target) + own
+    return square - 2 * torch.einsum("...k,...lk->...l", with_target, weights) + own
 
 
 def relu_tangent(bias: bool = True) -> Kernel:

@@ -176,7 +176,7 @@ class Mamba(SelectiveLayer):
         u, asked = tokens(context), pad(query, (0, 1))
         state = torch.einsum("...l,...lk->...k", self.weights(u) * context.y, u)
         mass = (self.weights(u) * context.y).sum(-1)
-        label = torch.einsum("...sk,...k->...s", self._own("w_b", u), state) + mass[..., None] * self._own("b_b", u)
+        label = torch.einsum("...k,...sk->...s", state, self._own("w_b", u)) + mass[..., None] * self._own("b_b", u)
         return torch.einsum("...q,...qs,...s->...q", torch.exp(-self.held(asked)), self.project("c", asked), label)
 
     def merged(self) -> Float[Tensor, "*E d d"]:

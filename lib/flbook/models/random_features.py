@@ -64,7 +64,7 @@ class RandomFeatures:
 
     def __call__(self, x: Float[Tensor, "*#E n d"]) -> Float[Tensor, "*E n"]:
         """Outputs for n samples."""
-        return torch.einsum("...nk,...k->...n", self.features(x), self.a)
+        return torch.einsum("...k,...nk->...n", self.a, self.features(x))
 
     def gradient(self, x: Float[Tensor, "*#E n d"], y: Float[Tensor, "*#E n"]) -> Float[Tensor, "*E N d"]:
         r"""Gradient of :math:`\frac{1}{2n}\sum_i (f(x_i) - y_i)^2` in the first layer.
@@ -72,7 +72,7 @@ class RandomFeatures:
         .. math:: \frac{1}{n\sqrt N} \sum_i (f(x_i) - y_i)\, a_j\, \sigma'(\langle w_j, x_i\rangle)\, x_i
         """
         z = self._inner(x)
-        residual = torch.einsum("...nk,...k->...n", self.activation(z), self.a) / math.sqrt(self.width) - y
+        residual = torch.einsum("...k,...nk->...n", self.a, self.activation(z)) / math.sqrt(self.width) - y
         slope = residual[..., :, None] * self.activation.slope(z) * self.a[..., None, :]
         return torch.einsum("...nk,...nd->...kd", slope, x) / (x.shape[-2] * math.sqrt(self.width))
 

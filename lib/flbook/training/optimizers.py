@@ -29,7 +29,7 @@ def _zeros(params: Params) -> Params:
     return {name: torch.zeros_like(p) for name, p in params.items()}
 
 
-# Where parameters are many, a rule is bound by arrays made afresh: a pass over one that is there already costs a quarter.
+# With many parameters a rule is bound by arrays made afresh; a pass over one that is there costs a quarter of that.
 
 
 def _plus(p: Tensor, size: Scalar, direction: Tensor) -> Tensor:

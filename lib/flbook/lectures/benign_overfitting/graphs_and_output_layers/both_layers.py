@@ -71,7 +71,7 @@ class TwoLayerTraining(GramTraining):
         plus, minus = self.pulled_back(up, z["plus"], "plus"), self.pulled_back(down, z["minus"], "minus")
         noise = self.pulled_back(v[..., None] * slope_of_loss[..., None, :], z["noise"], "noise")
         grad = {"mu": plus - minus, "xi": noise,
-                "v": self.scale * torch.einsum("...kn,...n->...k", sums, slope_of_loss)}
+                "v": self.scale * torch.einsum("...n,...kn->...k", slope_of_loss, sums)}
         return self.with_start(grad, params)
 
     def norm(self, direction: Params) -> Float[Tensor, "*E"]:
@@ -86,7 +86,7 @@ class TwoLayerTraining(GramTraining):
         r""":math:`\|\partial L/\partial w_k\|^2 - (\partial L/\partial v_k)^2`: eta^2 times it is a step's drift."""
         grad, g = self.gradient(params), self.gram
         square = g.mu_mu[..., None] * grad["mu"] ** 2
-        square = square + 2 * grad["mu"] * torch.einsum("...kn,...n->...k", grad["xi"], g.mu_xi)
+        square = square + 2 * grad["mu"] * torch.einsum("...n,...kn->...k", g.mu_xi, grad["xi"])
         square = square + torch.einsum("...kn,...np,...kp->...k", grad["xi"], g.xi_xi, grad["xi"])
         return square - grad["v"] ** 2
 

@@ -21,7 +21,7 @@ from flbook.training.problem import Params, recast
 def convolved(gram: Gram, matrix: Float[Tensor, "*#E n n"]) -> Gram:
     """The Gram matrices of the noise patches after a convolution M, shape ``(*E, n, n)``."""
     return gram._replace(
-        mu_xi=torch.einsum("...ik,...k->...i", matrix, gram.mu_xi),
+        mu_xi=torch.einsum("...k,...ik->...i", gram.mu_xi, matrix),
         xi_xi=matrix @ gram.xi_xi @ matrix.mT,
         w_xi=gram.w_xi @ matrix.mT,
     )

@@ -168,7 +168,7 @@ class SinglePatchTraining(OwnSamples):
 
     def on_signal(self, params: Params) -> Float[Tensor, "*E k"]:
         r"""What the filters see of the signal, :math:`\langle w_k, \mu\rangle`."""
-        return self.gram.w_mu + torch.einsum("...kn,...n->...k", params["x"], self.gram.x_mu)
+        return self.gram.w_mu + torch.einsum("...n,...kn->...k", self.gram.x_mu, params["x"])
 
     def test_filters(self, params: Params) -> tuple[Float[Tensor, "*E K K"], Float[Tensor, "*E K"]]:
         """Inner products of the filters that fresh samples meet, with each other and with the signal, in float64."""

@@ -53,7 +53,7 @@ class TokenAttention(nn.Module):
 
     def attention(self, x: Float[Tensor, "*#E n L d"]) -> Float[Tensor, "*E n L"]:
         """The weight of each token."""
-        u = self.query if self.w is None else torch.einsum("...kd,...k->...d", self.w, self.query)
+        u = self.query if self.w is None else torch.einsum("...k,...kd->...d", self.query, self.w)
         return torch.einsum("...nld,...d->...nl", x, u).softmax(-1)
 
     def forward(self, x: Float[Tensor, "*#E n L d"]) -> Float[Tensor, "*E n"]:

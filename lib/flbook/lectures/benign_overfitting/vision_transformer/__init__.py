@@ -166,7 +166,7 @@ def pooled_quantities(rival: PooledTraining, side: torch.Tensor, network: SpanTr
         return torch.stack(rival.test_outputs(params, standard), -2)
 
     def value(params):
-        return torch.einsum("...mn,...n->...m", side, params["head"])
+        return torch.einsum("...n,...mn->...m", params["head"], side)
 
     def uniform(params):
         return torch.full_like(params["head"][..., 0], 1 / network.tokens)

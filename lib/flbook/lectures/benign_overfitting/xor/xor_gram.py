@@ -249,7 +249,7 @@ class FrozenXorTraining(FrozenGramTraining):
 
     def on_clusters(self, params: Params) -> Float[Tensor, "*E 4"]:
         """Outputs on +u, +v, -u and -v alone."""
-        return torch.einsum("...kc,...k->...c", self.features["clusters"], params["a"] / self.size)
+        return torch.einsum("...k,...kc->...c", params["a"] / self.size, self.features["clusters"])
 
     def test_outputs(self, params: Params, standard: Float[Tensor, "points k"]) -> tuple[Tensor, Tensor]:
         """Outputs ``(*E, 2 points)`` on fresh samples of label +1 (from +u, then from -u) and of label -1."""

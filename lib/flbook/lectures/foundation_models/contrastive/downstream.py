@@ -23,7 +23,7 @@ def logistic_regression(
     shrink[..., -1] = 1e-9  # the intercept is free, but a step is defined where all samples are alike
     w = torch.zeros_like(shrink * ridge)
     for _ in range(steps):
-        slope = torch.sigmoid(-y * torch.einsum("...nk,...k->...n", x, w))
+        slope = torch.sigmoid(-y * torch.einsum("...k,...nk->...n", w, x))
         gradient = ridge * shrink * w - torch.einsum("...n,...nk->...k", y * slope, x)
         curvature = x.mT @ ((slope * (1 - slope))[..., None] * x) + ridge * torch.diag_embed(shrink)
         w = w - torch.linalg.solve(curvature, gradient)
@@ -32,7 +32,7 @@ def logistic_regression(
 
 def accuracy(w: Float[Tensor, "*E l"], plus: Tensor, minus: Tensor) -> Float[Tensor, "*E"]:
     """The share of features ``(*E, points, k)`` of label +1 and of label -1 that the regression gets right."""
-    right = [(sign * torch.einsum("...nk,...k->...n", _with_intercept(h), w) > 0).double().mean(-1)
+    right = [(sign * torch.einsum("...k,...nk->...n", w, _with_intercept(h)) > 0).double().mean(-1)
              for sign, h in ((1, plus), (-1, minus))]
     return (right[0] + right[1]) / 2
 

@@ -109,7 +109,7 @@ class PlanePrompts(Checked):
         second = (normal("types", 1) > 0).to(dtype)
         task = torch.cat([pair * (1 - second), pair * second], -1)
         x = normal("inputs", self.n + 1, 4)
-        clean = torch.einsum("...nd,...d->...n", x, task)
+        clean = torch.einsum("...d,...nd->...n", task, x)
         y = clean + self.noise * normal("noise", self.n + 1)
         return Prompts(Context(x[..., :-1, :], y[..., :-1]), x[..., -1:, :], clean[..., -1:], task, y[..., -1:])
 

@@ -184,7 +184,7 @@ def even(seeds: tuple[int, ...], n: tuple[int, ...], d: tuple[int, ...] = (8, 16
         batch = drawn.draw(prompts, seeds)
         block = square_reader(dim, *EVEN, a=1 / size)
         answer, length = block(batch.context, batch.query), batch.query.square().sum(-1)
-        hidden = torch.einsum("...qd,...d->...q", batch.query, batch.task).square()
+        hidden = torch.einsum("...d,...qd->...q", batch.task, batch.query).square()
         plain = torch.stack([torch.ones_like(length), length], -1)
         residuals = [part - (plain @ torch.linalg.lstsq(plain, part[..., None]).solution)[..., 0]
                      for part in (answer, hidden)]

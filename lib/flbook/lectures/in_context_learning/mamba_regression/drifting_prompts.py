@@ -44,4 +44,4 @@ class DriftingPrompts(Checked):
         if self.noise:
             y = y + self.noise * normal("noise", self.n)
         query = x[..., self.n :, :]
-        return Prompts(Context(x[..., : self.n, :], y), query, torch.einsum("...qd,...d->...q", query, task), task)
+        return Prompts(Context(x[..., : self.n, :], y), query, torch.einsum("...d,...qd->...q", task, query), task)

@@ -43,7 +43,7 @@ class MambaTraining(OwnLaw):
         both = torch.einsum("...k,...l->...kl", pad(asked, (0, 1), value=1.0), correlation).flatten(-2)
         size, y = target.shape[-2], target[..., 0]
         second = torch.einsum("...tp,...tr->...pr", both, both) / size
-        return cls(model, second, torch.einsum("...tp,...t->...p", both, y) / size, y.square().mean(-1))
+        return cls(model, second, torch.einsum("...t,...tp->...p", y, both) / size, y.square().mean(-1))
 
     @classmethod
     def of_law(cls, model: Mamba, covariance: Float[Tensor, "d d"], omega: Float[Tensor, " n"],
@@ -89,7 +89,7 @@ class MambaTraining(OwnLaw):
     def slope(self, params: Params) -> Params:
         """By the chain rule through K."""
         k = self.merged(params)
-        slope = torch.einsum("...pr,...r->...p", self.second, k.flatten(-2)) - self.cross
+        slope = torch.einsum("...r,...pr->...p", k.flatten(-2), self.second) - self.cross
         slope = slope.unflatten(-1, k.shape[-2:])
         return {"b": torch.einsum("...sk,...kl->...sl", params["c"], slope),
                 "c": torch.einsum("...kl,...sl->...sk", slope, params["b"])}

@@ -161,7 +161,7 @@ class FunctionPrompts(Checked):
 
         x = torch.special.ndtr(normal("inputs", self.n + self.queries, self.basis.d))
         task = normal("tasks", self.basis.size) * torch.tensor(self.variance, dtype=dtype, device=device).sqrt()
-        clean = torch.einsum("...nj,...j->...n", self.basis.features(x), task)
+        clean = torch.einsum("...j,...nj->...n", task, self.basis.features(x))
         y = clean + self.noise * normal("noise", self.n + self.queries) if self.noise else clean
         n = self.n
         return Prompts(Context(x[..., :n, :], y[..., :n]), x[..., n:, :], clean[..., n:], task, y[..., n:])

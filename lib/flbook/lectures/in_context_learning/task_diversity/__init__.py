@@ -236,8 +236,8 @@ def compare(given: Pretrained, model: PromptTransformer, pool: torch.Tensor, pro
             lambda one: torch.randint(len(pool), (prompts,), generator=rng.generator(one, "tasks of its own")), seed
         )
         moved, task = pool[picked] - task, pool[picked]
-        whole = Context(whole.x, whole.y + torch.einsum("...nd,...d->...n", whole.x, moved))
-    clean = torch.einsum("...nd,...d->...n", whole.x, task)
+        whole = Context(whole.x, whole.y + torch.einsum("...d,...nd->...n", moved, whole.x))
+    clean = torch.einsum("...d,...nd->...n", task, whole.x)
     with torch.no_grad():
         answers = [model.predictions(whole.x.float(), whole.y.float()).double()]
     answers += [predict_each(rival, whole) for rival in rivals]

@@ -77,7 +77,7 @@ class Readout:
     def slope(self, z: Float[Tensor, "*E n"], a: Float[Tensor, "*E m"]) -> Float[Tensor, "*E n"]:
         """Derivative of the predictor in z."""
         active = (z[..., None] * self.v + self.b > 0).to(a.dtype)
-        return torch.einsum("...nm,...m->...n", active, a * self.v)
+        return torch.einsum("...m,...nm->...n", a * self.v, active)
 
     def fit(self, z: Float[Tensor, "*E n"], y: Float[Tensor, "*E n"], lam: float) -> Float[Tensor, "*E m"]:
         r"""Ridge regression :math:`\arg\min_a \frac1n\sum_i (y_i - \langle a, \psi(z_i)\rangle)^2 + \lambda\|a\|^2`."""
@@ -86,7 +86,7 @@ class Readout:
         features = self(z)
         gram = torch.einsum("...nk,...nl->...kl", features, features) / z.shape[-1]
         gram.diagonal(dim1=-2, dim2=-1).add_(lam)
-        correlation = torch.einsum("...nk,...n->...k", features, y) / z.shape[-1]
+        correlation = torch.einsum("...n,...nk->...k", y, features) / z.shape[-1]
         return torch.linalg.solve(gram, correlation)
 
 
@@ -99,11 +99,11 @@ def refined(readout: Readout, a: Float[Tensor, "*E m"], u: Float[Tensor, "*E d"]
 
     with s the mean square of f' on the `first` part: the step sizes of Newton's method, on average.
     """
-    scale = readout.slope(torch.einsum("...nd,...d->...n", first.x, u), a).square().mean(-1)
+    scale = readout.slope(torch.einsum("...d,...nd->...n", u, first.x), a).square().mean(-1)
     size = u.shape[-1]
     for t, (x, y) in enumerate(zip(context.x.unbind(-2), context.y.unbind(-1), strict=True)):
         z = (x * u).sum(-1, keepdim=True)
-        error = y - torch.einsum("...nm,...m->...n", readout(z), a)[..., 0]
+        error = y - torch.einsum("...m,...nm->...n", a, readout(z))[..., 0]
         step = error * readout.slope(z, a)[..., 0] / (scale * (t + wait * size))
         u = torch.nn.functional.normalize(u + step[..., None] * x, dim=-1)
     return u
@@ -130,7 +130,7 @@ def adapt(readout: Readout, context: Context, lam: float, shares: tuple[float, f
              for low, high in ((0, one), (one, two), (two, n))]
 
     def projected(part: Context, u: Tensor) -> Tensor:
-        return torch.einsum("...nd,...d->...n", part.x, u)
+        return torch.einsum("...d,...nd->...n", u, part.x)
 
     start = first_direction(parts[0])
     guess = readout.fit(projected(parts[0], start), parts[0].y, lam / one)

@@ -24,7 +24,7 @@ def implied_weights(
     query = query.expand(*context.x.shape[:-2], *query.shape)
     answers = predict(context, query)
     weights = torch.linalg.lstsq(query, answers[..., None]).solution[..., 0]
-    residual = answers - torch.einsum("...qd,...d->...q", query, weights)
+    residual = answers - torch.einsum("...d,...qd->...q", weights, query)
     return weights, 1 - residual.square().sum(-1) / answers.square().sum(-1)
 
 

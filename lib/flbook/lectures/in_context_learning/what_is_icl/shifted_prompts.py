@@ -97,6 +97,6 @@ class ShiftedPrompts(Checked):
             return rng.normal((batch, *shape), seed, f"shift, step {step}", device, dtype)
 
         x, query, task, noise = SHIFTS[self.shift](plain.context.x, plain.query, plain.task, extra)
-        y = torch.einsum("...nd,...d->...n", x, task) + noise
-        target = torch.einsum("...qd,...d->...q", query, task)
+        y = torch.einsum("...d,...nd->...n", task, x) + noise
+        target = torch.einsum("...d,...qd->...q", task, query)
         return Prompts(Context(x, y), query, target, task, target)

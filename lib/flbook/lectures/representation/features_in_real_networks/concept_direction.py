@@ -165,7 +165,7 @@ def kernel_probe(inside: Inside, edit) -> Tensor:
 def _row(inside: Inside, seeds: tuple[int, ...]) -> xr.Dataset:
     way = features.mean_difference(inside.h, inside.z)
     weights, offset = features.probe(inside.h, inside.z)
-    middle = torch.einsum("...nk,...k->...n", inside.h, way).mean(-1)
+    middle = torch.einsum("...k,...nk->...n", way, inside.h).mean(-1)
     chance = shaped_like(inside.h, way.norm(dim=-1), seeds)
     flips, names = zip(*(steered(inside, one) for one in (way, chance)), strict=True)
 

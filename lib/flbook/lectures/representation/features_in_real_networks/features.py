@@ -103,7 +103,7 @@ class Eraser(NamedTuple):
 
     def __call__(self, h: Float[Tensor, "*E n k"]) -> Float[Tensor, "*E n k"]:
         """Features without the concept."""
-        along = torch.einsum("...nk,...k->...n", h - self.mean[..., None, :], self.v)
+        along = torch.einsum("...k,...nk->...n", self.v, h - self.mean[..., None, :])
         return h - along[..., None] * self.u[..., None, :]
 
 
@@ -118,7 +118,7 @@ def eraser(h: Float[Tensor, "*E n k"], z: Float[Tensor, "*E n"], smallest: bool 
     """
     mean = h.mean(-2)
     centred, z = h - mean[..., None, :], (z - z.mean(-1, keepdim=True)).to(h)
-    s = torch.einsum("...nk,...n->...k", centred, z) / z.shape[-1]
+    s = torch.einsum("...n,...nk->...k", z, centred) / z.shape[-1]
     if not smallest:
         unit = s / s.norm(dim=-1, keepdim=True)
         return Eraser(mean, unit, unit)
@@ -126,8 +126,8 @@ def eraser(h: Float[Tensor, "*E n k"], z: Float[Tensor, "*E n"], smallest: bool 
     size, axes = torch.linalg.eigh(covariance)
     alive = size > 1e-6 * size[..., -1:]
     inverse = torch.where(alive, 1 / size.clamp(min=torch.finfo(h.dtype).tiny), 0.0)
-    within = torch.einsum("...kl,...k->...l", axes, s)
-    v = torch.einsum("...kl,...l->...k", axes, inverse * within)
+    within = torch.einsum("...k,...kl->...l", s, axes)
+    v = torch.einsum("...l,...kl->...k", inverse * within, axes)
     return Eraser(mean, s / (s * v).sum(-1, keepdim=True), v)
 
 
@@ -140,7 +140,7 @@ def probe(h: Float[Tensor, "*E n k"], z: Float[Tensor, "*E n"], ridge: float = 1
     centred = h - mean[..., None, :]
     covariance = torch.einsum("...nk,...nl->...kl", centred, centred) / z.shape[-1]
     size = covariance.diagonal(dim1=-2, dim2=-1).mean(-1)[..., None, None]
-    s = torch.einsum("...nk,...n->...k", centred, target) / z.shape[-1]
+    s = torch.einsum("...n,...nk->...k", target, centred) / z.shape[-1]
     eye = torch.eye(h.shape[-1], dtype=h.dtype, device=h.device)
     w = torch.linalg.solve(covariance + ridge * size * eye, s)
     return w, (w * mean).sum(-1) - z.mean(-1)
@@ -148,6 +148,6 @@ def probe(h: Float[Tensor, "*E n k"], z: Float[Tensor, "*E n"], ridge: float = 1
 
 def probed(found: tuple[Tensor, Tensor], h: Float[Tensor, "*E n k"], z: Float[Tensor, "*E n"]) -> Float[Tensor, "*E"]:
     """Share of samples whose concept (z, of size 1) a probe gets right; an answer of 0 up to rounding is half right."""
-    output = torch.einsum("...nk,...k->...n", h, found[0]) - found[1][..., None]
+    output = torch.einsum("...k,...nk->...n", found[0], h) - found[1][..., None]
     right = ((output > 0) == (z > 0)).to(h)
     return torch.where(output.abs() < torch.finfo(h.dtype).eps ** 0.5, 0.5, right).mean(-1)

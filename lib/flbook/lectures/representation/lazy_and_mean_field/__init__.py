@@ -187,7 +187,7 @@ def rivals(setting: Setting, network: Training, fresh: Taught) -> dict[str, tupl
         "tangent": kernel_descent(kernel[..., : setting.n, :], kernel, y, setting.steps, setting.lr),
         "kernel": best_ridge(kernel, y, fresh.y),
         "frozen": best_ridge(random, y, fresh.y),
-        "linear": torch.einsum("...nd,...d->...n", both, line),
+        "linear": torch.einsum("...d,...nd->...n", line, both),
     }
     return {name: (f[..., : setting.n], f[..., setting.n :]) for name, f in outputs.items()}
 
@@ -199,7 +199,7 @@ def line_then_curve(setting: Setting) -> Tensor:
     """
     data, fresh = setting.teacher.draw(setting.seed), setting.teacher.draw_test(setting.points, setting.seed)
     line = torch.linalg.lstsq(data.x, data.y[..., None]).solution[..., 0]
-    z, z_fresh = (torch.einsum("...nd,...d->...n", x, line) for x in (data.x, fresh.x))
+    z, z_fresh = (torch.einsum("...d,...nd->...n", line, x) for x in (data.x, fresh.x))
     size, found = z.square().mean(-1, keepdim=True).sqrt(), []
     for degree in range(1, 10):
         powers, fresh_powers = ((at / size)[..., None] ** torch.arange(degree + 1) for at in (z, z_fresh))

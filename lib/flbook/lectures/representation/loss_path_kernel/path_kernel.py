@@ -183,6 +183,6 @@ def frozen_path(kernel: Float[Tensor, "*E n n"], y: Float[Tensor, "*#E n"], time
     values, vectors = torch.linalg.eigh(kernel)
     rate = (values[..., :, None] + values[..., None, :]).clamp_min(0) / n
     lasted = torch.where(rate * time > 1e-12, -torch.expm1(-rate * time) / rate.clamp_min(1e-300), time)
-    scores = torch.einsum("...nk,...n->...k", vectors, y)
+    scores = torch.einsum("...n,...nk->...k", y, vectors)
     products = torch.einsum("...k,...l,...kl->...kl", scores, scores, lasted)
     return kernel * torch.einsum("...nk,...kl,...pl->...np", vectors, products, vectors)
