@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
-from scipy.stats import rankdata
 
 RESAMPLES = 2000
 _BLOCK = 2**22  # numbers held at once while resampling, so that a fine grid does not fill the memory
@@ -226,6 +225,8 @@ def rank_correlation(a: xr.DataArray, b: xr.DataArray, over: str = "seed") -> Fi
     if set(a.dims) != set(b.dims) or over not in a.dims:
         raise ValueError(f"{_name(a)} and {_name(b)} must have the same dimensions with {over!r} among them, not "
                          f"{a.dims} and {b.dims}; select first")
+    from scipy.stats import rankdata  # half a second to import, and nothing else here asks for it
+
     rest = [dim for dim in a.dims if dim != over]
     pairs = [_by_seed(da, over, *rest).reshape(a.sizes[over], -1) for da in (a, b)]
 

@@ -17,8 +17,8 @@ They are asked of the problem, and mean the same for one in weights (`WeightTrai
 import torch
 from jaxtyping import Float
 from scipy.special import ndtri
-from scipy.stats.qmc import Sobol
 from torch import Tensor
+from torch.quasirandom import SobolEngine
 
 from flbook import rng
 from flbook.shapes import Quantity, per_member
@@ -64,8 +64,8 @@ def even_normal(points: int, directions: int, seed: int = 0) -> Float[Tensor, "p
 
     Independent draws would give all members of an ensemble one common sampling error of order points^(-1/2).
     """
-    unit = Sobol(directions, scramble=False).random_base2(max(points - 1, 1).bit_length())
-    shifted = (unit + rng.numpy_generator(seed, "test points").random(directions)) % 1
+    unit = SobolEngine(directions).draw_base2(max(points - 1, 1).bit_length(), dtype=torch.float64)
+    shifted = (unit.numpy() + rng.numpy_generator(seed, "test points").random(directions)) % 1
     return torch.from_numpy(ndtri(shifted.clip(1e-12, 1 - 1e-12)))
 
 

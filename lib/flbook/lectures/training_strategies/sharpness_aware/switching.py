@@ -2,7 +2,7 @@
 
 import torch
 from jaxtyping import Bool, Float
-from scipy.stats import norm
+from scipy.special import ndtr
 from torch import Tensor
 
 from flbook.dynamics.gram import GramTraining
@@ -42,4 +42,4 @@ def survival_law(ratio, n: int, snr: float = 0.0):
     With :math:`\kappa^{-2}=1+n\,\mathrm{SNR}^2/2`, the signal's part of the gradient's length. ratio:
     :math:`\tau/(\sigma_0\sqrt{nm})`, a number or an array.
     """
-    return 2 * norm.sf(ratio / (1 + n * snr**2 / 2) ** 0.5)
+    return 2 * ndtr(-ratio / (1 + n * snr**2 / 2) ** 0.5)
