@@ -6,16 +6,15 @@ frame as a PNG.
 
 import base64
 import hashlib
-import io
 import json
 from html import escape
 
-from flbook.plots.picture import holds_map, under
+from flbook.plots.picture import drawn, holds_map, small, under
 
 FRAME_LIMIT = 25_000  # bytes of PNG a frame
 TOTAL_LIMIT = 400_000  # bytes of PNG a lecture, so certainly a figure
 SHOWN = 96  # pixels an inch on the page, so that 9 pt in the figure are 9 pt on the page
-QUALITY = ((144, 64), (144, 32), (96, 64), (96, 32))  # pixels an inch and colours as saved: the first that fits
+QUALITY = {144: (64, 32), 96: (64, 32)}  # pixels an inch, and colours, as saved: the first that fits
 
 # The box follows the theme of the book, of JupyterLab or of the system. Frames are drawn on white: on a dark ground
 # their lightness is turned round and their hues stay, except where colours are a scale, which keeps its light ground.
@@ -105,8 +104,7 @@ def frames(draw, values, *, label, alt, caption="", name="", opens=None):
     if not all(alts):
         raise ValueError(f"frames: alt({values[alts.index('')]!r}) is empty; it must describe the frame in words.")
     figures = [_closed(draw(value)) for value in values]
-    for dpi, colours in QUALITY:
-        pngs = [_png(figure, dpi, colours) for figure in figures]
+    for pngs in _saved(figures):
         if max(map(len, pngs)) <= FRAME_LIMIT and sum(map(len, pngs)) <= TOTAL_LIMIT:
             break
     else:
@@ -135,15 +133,11 @@ def _closed(figure):
     return figure
 
 
-def _png(figure, dpi, colours):
-    """One frame as a palette PNG."""
-    from PIL import Image
-
-    drawn, saved = io.BytesIO(), io.BytesIO()
-    figure.savefig(drawn, format="png", dpi=dpi, facecolor="white")
-    palette = Image.open(drawn).convert("RGB").quantize(colours, dither=Image.Dither.NONE)
-    palette.save(saved, format="png", optimize=True)
-    return saved.getvalue()
+def _saved(figures):
+    """All frames as PNGs, in one quality after the other."""
+    for dpi, palettes in QUALITY.items():
+        pictures = [drawn(figure, dpi) for figure in figures]
+        yield from ([small(picture, colours) for picture in pictures] for colours in palettes)
 
 
 def _html(pngs, size, values, label, alts, first, map=False):

@@ -10,6 +10,7 @@ import io
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import QuadMesh
 from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpec
@@ -21,7 +22,7 @@ WIDE = (8.2, 3.5)  # inches of two panels side by side: shown in the page's colu
 
 def png(fig: Figure, dpi: int = 200, colours: int = 256) -> bytes:
     """The figure as a PNG with a palette: the same picture in a third of the bytes, without date or version in it."""
-    return _small(_drawn(fig, dpi), colours)
+    return small(drawn(fig, dpi), colours)
 
 
 def show(fig: Figure | plt.Axes, alt: str, caption: str = "", name: str = "") -> None:
@@ -74,15 +75,15 @@ def under(caption: str, name: str = "") -> None:
 
 def _variants(fig: Figure) -> tuple[bytes, dict[str, bytes]]:
     """The picture, and what the page shows instead where there is room, or on a dark ground."""
-    stacked = _drawn(fig)
+    stacked = drawn(fig)
     maps = any(map(holds_map, fig.axes))
-    found = {"dark": _small(_turned(stacked, fig))} if maps else {}
+    found = {"dark": small(_turned(stacked, fig))} if maps else {}
     if getattr(fig, "flbook_panels", 1) == 2:
         beside = _side_by_side(fig)
-        found["wide"] = _small(beside)
+        found["wide"] = small(beside)
         if maps:
-            found["wide_dark"] = _small(_turned(beside, fig))
-    return _small(stacked), found
+            found["wide_dark"] = small(_turned(beside, fig))
+    return small(stacked), found
 
 
 def _scales(ax: plt.Axes) -> dict:
@@ -108,9 +109,9 @@ def _side_by_side(fig: Figure):
     for k, ax in enumerate((left, right)):
         ax.set_subplotspec(grid[k])
     fig.set_size_inches(*WIDE)
-    drawn = _drawn(fig)
+    picture = drawn(fig)
     fig.set_size_inches(*size)
-    return drawn
+    return picture
 
 
 def holds_map(ax: plt.Axes) -> bool:
@@ -133,23 +134,28 @@ def _turned(picture, fig: Figure):
     return Image.fromarray(dark.astype(np.uint8))
 
 
-def _drawn(fig: Figure, dpi: int = 200):
-    """The figure as an image without a palette."""
+def drawn(fig: Figure, dpi: int = 200):
+    """The figure as an image without a palette: `savefig` would lay it out twice, and encode what is decoded here."""
     from PIL import Image
 
-    raw = io.BytesIO()
-    fig.savefig(raw, format="png", dpi=dpi, facecolor="white", bbox_inches=None)
-    return Image.open(raw).convert("RGB")
+    before = fig.canvas, fig.dpi
+    canvas, fig.dpi = FigureCanvasAgg(fig), dpi
+    try:
+        canvas.draw()
+        return Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
+    finally:
+        fig.dpi = before[1]
+        fig.set_canvas(before[0])
 
 
-def _small(picture, colours: int = 256) -> bytes:
+def small(picture, colours: int = 256) -> bytes:
     """An image as a PNG with a palette."""
     from PIL import Image
 
-    small = io.BytesIO()
+    saved = io.BytesIO()
     few = picture.quantize(colours, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
-    few.save(small, format="png", optimize=True)
-    return small.getvalue()
+    few.save(saved, format="png", optimize=True)
+    return saved.getvalue()
 
 
 def _text(picture: bytes) -> str:
