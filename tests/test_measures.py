@@ -171,6 +171,31 @@ def test_exact_law_is_what_fresh_data_show(model, activation, bias, orthogonal):
     assert ((exact - fresh).abs() < 4 * spread).all(), (exact, fresh)
 
 
+@pytest.mark.parametrize("kind", ["network", "lazy", "linear", "frozen"])
+@pytest.mark.parametrize("form", ["weights", "coefficients"])
+def test_an_ensembles_test_error_is_that_of_its_members(form, kind):
+    def error(seed):
+        data = SignalNoise(n=6, d=D, mu_norm=2.0)
+        sample, cnn = data.draw(seed), TwoLayerCNN(D, M, 0.1, relu, seed=seed, dtype=torch.float64)
+        network = (WeightTraining if form == "weights" else GramTraining.of)(data, sample, cnn)
+        chosen = network if kind == "network" else getattr(network, kind)()
+        return measures.test_error(chosen, fit(chosen, GradientDescent(0.3), 10).params)
+
+    if (form, kind) == ("weights", "frozen"):
+        pytest.skip("in weights random features are tested on given data")
+    torch.testing.assert_close(error((0, 1, 2)), torch.stack([error(seed) for seed in (0, 1, 2)]), rtol=0, atol=2e-3)
+
+
+def test_a_member_that_diverged_errs_and_the_others_do_not_feel_it():
+    _, gram, _ = both(relu)
+    params = fit(gram, GradientDescent(0.3), 10).params
+    lost = {name: p.clone() for name, p in params.items()}
+    lost["xi"][1] = torch.inf
+    expected = measures.test_error(gram, params)
+    expected[1] = 1.0
+    torch.testing.assert_close(measures.test_error(gram, lost), expected)
+
+
 def test_the_wrong_law_would_be_seen():
     # weak orthogonal noise off a strong signal: with noise along mu the error is another one
     def error(orthogonal):

@@ -38,7 +38,7 @@ def noise_memorization(problem: Problem, params: Params) -> Float[Tensor, "*E 2 
 
 def train_error(problem, params: Params) -> Float[Tensor, "*E"]:
     """Share of training samples whose observed label, flipped or not, the network misses."""
-    return _missed(problem.predict(params) * problem.observed)
+    return missed(problem.predict(params) * problem.observed)
 
 
 def test_error(problem, params: Params, points: int = 1024, seed: int = 0) -> Float[Tensor, "*E"]:
@@ -49,7 +49,7 @@ def test_error(problem, params: Params, points: int = 1024, seed: int = 0) -> Fl
     """
     standard = even_normal(points, problem.test_directions, seed).to(problem.observed)
     plus, minus = problem.test_outputs(params, standard)
-    return (_missed(plus) + _missed(-minus)) / 2
+    return (missed(plus) + missed(-minus)) / 2
 
 
 def test_loss(problem, params: Params, points: int = 1024, seed: int = 0, loss=logistic) -> Float[Tensor, "*E"]:
@@ -71,10 +71,10 @@ def even_normal(points: int, directions: int, seed: int = 0) -> Float[Tensor, "p
 
 def test_error_on(problem, params: Params, x: Tensor, y: Tensor) -> Float[Tensor, "*E"]:
     """The same from given data: the direct way, d-dimensional samples and all."""
-    return _missed(problem.predict(params, x) * y.to(problem.observed))
+    return missed(problem.predict(params, x) * y.to(problem.observed))
 
 
-def _missed(margin: Tensor) -> Tensor:
+def missed(margin: Tensor) -> Tensor:
     """Share of margins that are not positive; where training has diverged, a nan is a miss."""
     return 1 - (margin > 0).to(margin.dtype).mean(-1)
 

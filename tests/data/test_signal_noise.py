@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from flbook.data import SignalNoise
-from flbook.data.signal_noise import flipped_labels, noise_preactivations
+from flbook.data.signal_noise import covariance_factor, flipped_labels, noise_preactivations
 
 SEEDS = tuple(range(400))
 
@@ -97,6 +97,14 @@ def test_the_law_in_float32_of_filters_that_learned_the_signal_alone():
     z = noise_preactivations(w @ w.T, w @ mu, mu @ mu, torch.eye(6).double(), orthogonal=True)
     assert z.square().sum(0).sqrt().max() < 1e-3
     assert z.square().sum(0).sqrt().max() > 1e-4
+
+
+@pytest.mark.parametrize("lost", [float("inf"), float("nan")])
+def test_a_member_that_diverged_leaves_the_others_their_law(lost):
+    cov = torch.diag_embed(torch.tensor([[4.0, 9.0], [lost, 1.0], [16.0, 25.0]]).double())
+    factor = covariance_factor(cov)
+    torch.testing.assert_close(factor[[0, 2]].diagonal(dim1=-2, dim2=-1), torch.tensor([[2.0, 3], [4, 5]]).double())
+    assert not factor[1].isfinite().all()
 
 
 def test_noise_cannot_be_orthogonal_to_nothing():

@@ -6,8 +6,10 @@ from dataclasses import replace
 import pytest
 import torch
 
+from flbook import rng
 from flbook.data import SignalNoise
 from flbook.dynamics import Gram, GramTraining
+from flbook.dynamics.gram import add_product
 from flbook.measures import signal_learning
 from flbook.models import TwoLayerCNN, identity, leaky_relu, relu, relu_power, softplus
 from flbook.shapes import Quantity
@@ -105,6 +107,15 @@ def test_gradient_coefficients_stand_for_the_gradient(activation, bias, loss):
         if bias:
             torch.testing.assert_close(found["b"].unflatten(-1, (2, M)), expected["b"], rtol=1e-10, atol=1e-12)
         torch.testing.assert_close(gram.norm(found), direct.norm(expected), rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("shared", [(), (1,), (3,), (2, 3), (2, 1), (1, 3), (1, 1)], ids=str)
+def test_a_product_is_added_whoever_shares_the_matrix(shared):
+    members = (2, 3) if len(shared) == 2 else shared and (3,)
+    out, rows = rng.normal((*members, 4, 5), 0, "out"), rng.normal((*members, 4, 5), 0, "rows")
+    matrix = rng.normal((*shared, 5, 5), 0, "matrix")
+    expected = out + torch.einsum("...kn,...np->...kp", rows, matrix)
+    torch.testing.assert_close(add_product(out, rows, matrix), expected, rtol=1e-13, atol=1e-13)
 
 
 def test_everything_by_hand():

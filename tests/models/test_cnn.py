@@ -47,6 +47,12 @@ def test_slope_is_the_derivative_kink_included(activation):
     torch.testing.assert_close(activation.slope(Z), expected)
 
 
+@ACTIVATIONS
+def test_pulled_back_is_upstream_times_slope(activation):
+    upstream = torch.linspace(-2, 3, 4, dtype=Z.dtype)[:, None]  # of a shape of its own
+    torch.testing.assert_close(activation.pulled_back(upstream, Z), upstream * activation.slope(Z))
+
+
 def small(scale=None, bias=False, activation=relu):
     """A 2 x 2 case: one filter of either sign in two dimensions."""
     cnn = TwoLayerCNN(2, 1, 0.1, activation, scale, bias, dtype=torch.float64)

@@ -231,6 +231,8 @@ def covariance_factor(
 ) -> Float[Tensor, "*E k k"]:
     """A lower triangular L with L L^T = `cov`, which may be singular: its diagonal is raised by 1e-10 of `variance`.
 
+    Where training diverged a member has none: not all numbers of its L are finite then, and the others keep theirs.
+
     Parameters
     ----------
     cov
@@ -239,4 +241,6 @@ def covariance_factor(
         Shape ``(*E, k)``, where it is not the diagonal of `cov` itself.
     """
     variance = cov.diagonal(dim1=-2, dim2=-1) if variance is None else variance
-    return torch.linalg.cholesky(cov + torch.diag_embed(1e-10 * variance + torch.finfo(cov.dtype).tiny))
+    raised = cov + torch.diag_embed(1e-10 * variance + torch.finfo(cov.dtype).tiny)
+    factor, failed = torch.linalg.cholesky_ex(raised)
+    return torch.where((failed > 0)[..., None, None], torch.nan, factor)

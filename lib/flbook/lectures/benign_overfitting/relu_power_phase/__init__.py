@@ -175,8 +175,9 @@ def growth(setting: Setting, device: str = "cpu") -> xr.Dataset:
 def clocks(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """When signal and noise reach 1, measured and in closed form, over (n, seed, snr) at the first q and d.
 
-    signal: mean over the two classes of the time at which a class's fastest filter has j<w, mu> = 1; noise: median over
-    the samples of the time at which a sample's best filter has <w, xi> = 1. NaN where that never happens.
+    signal: mean, over the classes whose signal is well ahead, of the time at which a class's fastest filter has
+    j<w, mu> = 1; ahead is a class whose closed form blows up in half the time in which its samples are fitted. noise:
+    median over the samples of the time at which a sample's best filter has <w, xi> = 1. NaN where that never happens.
     """
     one, q = setting.thinned(d=setting.d[:1]), setting.q[0]
     rows = [_clock(one, q, n, device) for n in setting.n]
@@ -190,7 +191,9 @@ def _clock(setting: Setting, q: float, n: int, device: str) -> list[np.ndarray]:
     unit = setting.lr * n  # learning time of a step
     network = exact(setting, q, n).to(devices.device(device))
     scale = setting.d[0] / setting.m  # from η t to learning time
-    times = [time[0].cpu().numpy() * scale for time in race.blow_up_times(network)]
+    own = race.blow_up_times(network)
+    clocks = race.class_clocks(network, own[1])[0].cpu().numpy() * scale
+    times = [time[0].cpu().numpy() * scale for time in own]
     slowest = np.median(times[1], -1).max()  # a draw may start far behind: train until its median sample has blown up
     setting = setting.thinned(steps=max(setting.steps, math.ceil(1.2 * slowest / unit)))
     history = _watched(setting, q, n, device)
@@ -200,8 +203,15 @@ def _clock(setting: Setting, q: float, n: int, device: str) -> list[np.ndarray]:
     noise[np.isinf(noise)] = np.nan
     a, b = (rate.cpu().numpy()[0] / scale for rate in race.rates(network, q))
     rest = [blow_up.blow_up_time(1.0, a[..., None], q), blow_up.blow_up_time(1.0, b, q)]
-    signal = (times[0].reshape(*times[0].shape[:-1], 2, setting.m).min(-1) - rest[0]).mean(-1)
-    return [measured[0].mean(-1), noise, signal, np.median(times[1] - rest[1], -1)]
+    first = times[0].reshape(*times[0].shape[:-1], 2, setting.m).min(-1)
+    signal = [_mean_of(time, first < clocks / 2) for time in (measured[0], first - rest[0])]
+    return [signal[0], noise, signal[1], np.median(times[1] - rest[1], -1)]
+
+
+def _mean_of(values: np.ndarray, chosen: np.ndarray) -> np.ndarray:
+    """Mean over the chosen along the last axis, NaN where none is."""
+    with np.errstate(invalid="ignore"):
+        return np.where(chosen, values, 0.0).sum(-1) / chosen.sum(-1)
 
 
 def _watched(setting: Setting, q: float, n: int, device: str) -> xr.Dataset:

@@ -67,15 +67,18 @@ def forecast(problem: GramTraining) -> Params:
     """
     q, k = power(problem), problem.gram.w_w.shape[-1]
     u, _ = contestants(problem)
-    _, noise = blow_up_times(problem)
-    clock = torch.stack([_mean_where(noise, problem.y > 0), _mean_where(noise, problem.y < 0)], -1)
-    clock = clock.repeat_interleave(k // 2, -1)
+    clock = class_clocks(problem, blow_up_times(problem)[1]).repeat_interleave(k // 2, -1)
     fitted = (_FITTED / problem.scale) ** (1 / q)
     tiny = torch.finfo(u.dtype).tiny ** 0.5
     bracket = u.clamp(min=tiny) ** -(q - 2) - (q - 2) * rates(problem, q)[0][..., None] * clock
     end = torch.where(u > 0, bracket.clamp(min=fitted ** -(q - 2)) ** (-1 / (q - 2)), u)
     end = torch.where(u > 0, torch.maximum(end, u), u)
     return problem.start() | {"mu": signs(k, u) * (end - u) / problem.gram.mu_mu[..., None]}
+
+
+def class_clocks(problem: GramTraining, noise: Float[Tensor, "*E n"]) -> Float[Tensor, "*E 2"]:
+    r""":math:`\bar T_j`, the mean time in which the samples of a class are fitted, from their blow-up times."""
+    return torch.stack([_mean_where(noise, problem.y > 0), _mean_where(noise, problem.y < 0)], -1)
 
 
 def power(problem: GramTraining) -> float:

@@ -145,7 +145,7 @@ def quantities(problem: TokenTraining, points: int) -> list[Quantity]:
 
     def test_error(params):
         plus, minus = problem.test_outputs(params, standard)
-        return ((plus <= 0).double().mean(-1) + (minus >= 0).double().mean(-1)) / 2
+        return (measures.missed(plus) + measures.missed(-minus)) / 2
 
     def fitted(params):
         right = (problem.predict(params) * problem.observed > 0).double()

@@ -31,5 +31,5 @@ def errors(problem: PatchTraining, params: Params, data: RareFeatures, points: i
             noise[label] = noise[label] + problem.noise_outputs(here)
     noise = torch.cat(noise, -1)
     said = problem.feature_outputs(params, torch.eye(2 * count))[..., None, :]
-    wrong = ((said[..., :count] + noise[..., None] <= 0).double() + (said[..., count:] + noise[..., None] >= 0)) / 2
-    return wrong.mean(-2)
+    plus, minus = ((part + noise[..., None]).mT for part in said.split(count, -1))
+    return (measures.missed(plus) + measures.missed(-minus)) / 2

@@ -85,4 +85,4 @@ def own_errors(
     standard = measures.even_normal(points, network.test_directions).to(network.observed)
     noise = network.fresh_outputs(params, standard)[..., None, :]
     plus, minus = (network.feature_outputs(params, sign * signals)[..., None] + noise for sign in (1, -1))
-    return ((plus <= 0).to(noise.dtype).mean(-1) + (minus >= 0).to(noise.dtype).mean(-1)) / 2
+    return (measures.missed(plus) + measures.missed(-minus)) / 2

@@ -49,5 +49,5 @@ def test_error(problem: Problem, params: Params, kind: Kind, points: int = 512) 
     standard = _standard(points, problem.test_directions).to(problem.observed)
     noise = problem.fresh_outputs(params, standard)
     margin = on_feature(problem, params, kind)
-    wrong = torch.stack([margin[..., :1] + noise <= 0, margin[..., 1:] - noise <= 0])
-    return wrong.to(noise.dtype).mean((0, -1))
+    plus, minus = margin[..., :1] + noise, margin[..., 1:] - noise
+    return (measures.missed(plus) + measures.missed(minus)) / 2

@@ -43,7 +43,7 @@ def on_fresh(problem: PatchTraining, params: Params, margin: float, points: int 
     feature = problem.feature_outputs(params, standard.new_tensor([[margin]]))
     outputs = feature + noise
     loss = logistic(outputs, torch.ones_like(outputs))
-    return Fresh((outputs <= 0).double().mean(-1), loss.mean(-1), feature[..., 0])
+    return Fresh(measures.missed(outputs), loss.mean(-1), feature[..., 0])
 
 
 def feature_coefficient(problem: PatchTraining, params: Params) -> Float[Tensor, "*E"]:
