@@ -7,6 +7,8 @@ SHELL := bash
 # e.g. make run LECTURES="signal_noise/decomposition benign_overfitting/relu_heatmap"; empty means all
 LECTURES ?=
 SEEDS ?= 1 2 3
+# lectures that run at a time; empty means one a core, at most four
+JOBS ?=
 # for `make floor`: the oldest PyTorch to try, if the machine can install it
 TORCH ?= $(patsubst torch==%,%,$(filter torch==%,$(shell cat requirements.lock)))
 PYTHON ?= $(firstword $(foreach p,python3 python3.13 python3.12 python3.11,\
@@ -56,14 +58,14 @@ kernels: $(DEV)  ## test the library once more with other processor kernels and 
 	@ATEN_CPU_CAPABILITY=default MKL_ENABLE_INSTRUCTIONS=SSE4_2 OMP_NUM_THREADS=2 OMP_WAIT_POLICY=PASSIVE \
 		.venv/bin/python -m pytest tests --ignore=tests/book -n 2
 
-run: $(DEV)  ## execute lectures in place and store their outputs [LECTURES="chapter/name ..."]
-	@$(EMPTY_CACHE); .venv/bin/python -m flbook.book.executor run $(LECTURES)
+run: $(DEV)  ## execute lectures in place and store their outputs [LECTURES="chapter/name ..." JOBS=n]
+	@$(EMPTY_CACHE); .venv/bin/python -m flbook.book.executor run $(JOBS:%=--jobs %) $(LECTURES)
 
 lab: $(DEV)  ## open the lectures in JupyterLab
 	@.venv/bin/jupyter lab book
 
 seeds: $(DEV)  ## run lectures with fresh seeds and print the claims that fall [SEEDS="1 2 3"]
-	@$(EMPTY_CACHE); .venv/bin/python -m flbook.book.executor seeds "$(SEEDS)" $(LECTURES)
+	@$(EMPTY_CACHE); .venv/bin/python -m flbook.book.executor seeds $(JOBS:%=--jobs %) "$(SEEDS)" $(LECTURES)
 
 paper: $(DEV)  ## run every experiment at the papers' scale, and store the results (minutes to hours)
 	@set -e; for name in $$(.venv/bin/python -m flbook list --scale paper | awk '{print $$1}'); do \

@@ -182,6 +182,35 @@ def test_run_stores_what_is_the_same_every_time(book, capsys, monkeypatch):
     assert [entry.name for entry in path.parent.iterdir()] == [path.name]
 
 
+MEET = """
+import os, pathlib, time
+pathlib.Path("NAME".replace("/", "-")).touch()
+for _ in range(200):
+    if all(pathlib.Path(f"one-{name}").exists() for name in ("first", "second")):
+        break
+    time.sleep(0.05)
+else:
+    raise RuntimeError("alone")
+print(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1)
+"""
+
+
+@pytest.mark.parametrize("jobs, status", [("2", 0), ("1", 1)])
+def test_lectures_run_beside_each_other_and_are_told_of_in_order(book, capsys, jobs, status):
+    paths = [book(f"one/{name}", MEET) for name in ("first", "second")]
+    assert executor.main(["run", "--jobs", jobs]) == status
+    out = capsys.readouterr().out
+    assert out.index("one/first: ") < out.index("one/second: ") and ("alone" in out) == bool(status)
+    if not status:
+        assert [joined(read(path)[1][0]["outputs"][0]) for path in paths] == ["1\n", "1\n"]  # a core each
+
+
+def test_no_jobs_are_no_number_of_jobs(book, capsys):
+    with pytest.raises(SystemExit):
+        executor.main(["run", "--jobs", "0"])
+    assert "how many lectures at a time, at least 1; got 0" in capsys.readouterr().err
+
+
 def test_a_miss_is_named_and_not_stored(book, capsys):
     missing = book("one/first", "x = 1", NUMBER.replace('0.25"', '0.35"'), "y = 2")
     broken = book("one/second", "1 / 0")

@@ -5,6 +5,8 @@ every cell ran and every claim of its file was checked once and holds, and leave
 
 ``python -m flbook.book.executor seeds "1 2" [LECTURES]`` executes each notebook once a seed, and prints the claims that
 fell.
+
+Both execute as many lectures at a time as there are cores, at most four unless ``--jobs`` says otherwise.
 """
 
 import argparse
@@ -12,10 +14,12 @@ import asyncio
 import json
 import math
 import os
+import queue
 import re
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -296,6 +300,7 @@ def main(argv=None):
     many = commands.add_parser("seeds", help="execute lectures under fresh seeds; print the claims that fell")
     many.add_argument("seeds", help='seeds, as in "1 2 3"')
     for command in (one, many):
+        command.add_argument("--jobs", type=_jobs, default=min(4, len(_cores())), help="lectures at a time")
         command.add_argument("lectures", nargs="*", help="names such as signal_noise/decomposition; default: all")
     arguments = parser.parse_args(argv)
     try:
@@ -303,30 +308,59 @@ def main(argv=None):
     except ValueError as error:
         print(f"flbook: {error}", file=sys.stderr)
         return 2
-    return _run_all(chosen) if arguments.command == "run" else _seeds_all(chosen, arguments.seeds.split())
+    if arguments.command == "run":
+        return _run_all(chosen, arguments.jobs)
+    return _seeds_all(chosen, arguments.seeds.split(), arguments.jobs)
 
 
-def _run_all(chosen):
-    failed = 0
-    for name, path in chosen.items():
+def _jobs(text):
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"how many lectures at a time, at least 1; got {text}")
+    return int(text)
+
+
+def _cores():
+    """The processor's cores that this process may use."""
+    return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_setaffinity") else list(range(os.cpu_count() or 1))
+
+
+def _side_by_side(work, items, jobs):
+    """What `work` makes of each item, in order, so many at a time, each on a core of its own as far as they go."""
+    cores, places = _cores(), queue.SimpleQueue()
+    for job in range(jobs):
+        places.put(cores[job % len(cores)])
+
+    def settle():
+        if hasattr(os, "sched_setaffinity"):
+            os.sched_setaffinity(0, {places.get()})  # of this thread, and of the kernels that it starts
+
+    with ThreadPoolExecutor(jobs, initializer=settle) as pool:
+        yield from pool.map(work, items)
+
+
+def _run_all(chosen, jobs):
+    def said(path):
         try:
-            print(f"{name}: ", end="", flush=True)
-            print(run(path), flush=True)
+            return run(path), 0
         except LectureError as error:
-            failed += 1
-            print(f"not stored\n    {error}", flush=True)
+            return f"not stored\n    {error}", 1
+
+    failed = 0
+    for name, (text, missed) in zip(chosen, _side_by_side(said, chosen.values(), jobs), strict=True):
+        failed += missed
+        print(f"{name}: {text}", flush=True)
     return 1 if failed else 0
 
 
-def _seeds_all(chosen, seeds):
+def _seeds_all(chosen, seeds, jobs):
     compared, total = 0, 0
     print(f"{'seed':<6}{'lecture':<40}{'claim':<44}{'value':<12}allowed")
-    for seed in seeds:
-        for name, path in chosen.items():
-            fell, count = fallen(path, seed)
-            compared, total = compared + count, total + len(fell)
-            for claim, value, allowed in fell:
-                print(f"{seed:<6}{name:<40}{claim:<44}{value:<12}{allowed}", flush=True)
+    todo = [(seed, name) for seed in seeds for name in chosen]
+    results = _side_by_side(lambda one: fallen(chosen[one[1]], one[0]), todo, jobs)
+    for (seed, name), (fell, count) in zip(todo, results, strict=True):
+        compared, total = compared + count, total + len(fell)
+        for claim, value, allowed in fell:
+            print(f"{seed:<6}{name:<40}{claim:<44}{value:<12}{allowed}", flush=True)
     print(f"{compared} claims compared in {len(chosen)} lectures under seeds {', '.join(seeds)}")
     print("no claim fell" if not total else f"{total} claim{'s' if total > 1 else ''} fell")
     return 1 if total else 0
