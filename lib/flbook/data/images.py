@@ -21,6 +21,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from flbook import rng
+from flbook.data import ten_digits
 from flbook.data.signal_noise import flipped_labels
 from flbook.domains import Checked, Count, FlipProbability, Positive, Range, require
 
@@ -188,12 +189,9 @@ def digits(classes: tuple[int, int] = (3, 8), enlarge: int = 1) -> Images:
     """
     _check_classes(classes, range(10), "digits from 0 to 9")
     require("enlarge", enlarge, Count)
-    from sklearn.datasets import load_digits
-
-    found = load_digits()
-    pixels = torch.from_numpy(found.images / 16.0)
-    pixels = pixels.repeat_interleave(enlarge, -2).repeat_interleave(enlarge, -1)
-    return _two_classes(pixels, found.target, classes)
+    pixels, found = ten_digits.pictures()
+    pixels = (pixels[:, 0] / 16).repeat_interleave(enlarge, -2).repeat_interleave(enlarge, -1)
+    return _two_classes(pixels, found.numpy(), classes)
 
 
 def cifar10(classes: tuple[str, str] = ("cat", "dog"), train: bool = True) -> Images:

@@ -48,7 +48,7 @@ def ten_digits(n: int = 1000, seed: int | tuple[int, ...] = 0, standard: bool = 
     >>> split.x.shape, split.x_test.shape
     (torch.Size([1000, 1, 8, 8]), torch.Size([797, 1, 8, 8]))
     """
-    pixels, classes = _all()
+    pixels, classes = pictures()
     pixels = (pixels - pixels.mean()) / pixels.std(correction=0) if standard else pixels / 16
     require("n", n, Annotated[int, Range(1, len(classes) - 1)])
     order = rng.over_seeds(lambda one: torch.randperm(len(classes), generator=rng.generator(one, "images")), seed)
@@ -57,7 +57,7 @@ def ten_digits(n: int = 1000, seed: int | tuple[int, ...] = 0, standard: bool = 
 
 
 @lru_cache
-def _all() -> tuple[Tensor, Tensor]:
+def pictures() -> tuple[Tensor, Tensor]:
     """Every picture, pixels from 0 to 16, and its class; nobody writes into them."""
     from sklearn.datasets import load_digits
 
