@@ -43,6 +43,12 @@ def test_the_clocks_are_those_of_the_closed_form():
     assert clocks.signal.sel(snr=0.05).isnull().all()
 
 
+def test_a_class_that_is_not_ahead_is_not_timed():
+    times = np.array([[1.0, 3.0], [1.0, np.nan], [np.nan, np.nan]])
+    ahead = np.array([[True, True], [True, False], [False, False]])
+    np.testing.assert_array_equal(relu_power_phase._mean_of(times, ahead), [2.0, 1.0, np.nan])
+
+
 def test_paths_begin_at_the_start_and_end_with_a_winner():
     setting = replace(TINY, d=(100000,), snr=(0.05, 1.5), steps=300)
     paths = relu_power_phase.paths(setting)
