@@ -399,6 +399,8 @@ def test_seeds_count_an_error_and_skip_what_is_stored(book, capsys):
 def test_the_cost_line_moves_by_more_than_a_quarter(line, seconds, peak, new):
     text = "# Title\n\n{}\n\nMore."
     assert cost(text.format(line), seconds, peak) == text.format(new or line)
+    beside = new if "GB" not in line else None  # where others ran too, a line that says something stays
+    assert cost(text.format(line), seconds, peak, alone=False) == text.format(beside or line)
 
 
 def test_the_table_of_contents_is_read(book, tmp_path):

@@ -6,7 +6,8 @@ every cell ran and every claim of its file was checked once and holds, and leave
 ``python -m flbook.book.executor seeds "1 2" [LECTURES]`` executes each notebook once a seed, and prints the claims that
 fell.
 
-Both execute as many lectures at a time as there are cores, at most four unless ``--jobs`` says otherwise.
+Both execute as many lectures at a time as there are cores, at most four unless ``--jobs`` says otherwise. What a
+lecture costs is written where it ran alone.
 """
 
 import argparse
@@ -199,8 +200,8 @@ def check_complete(path, found, records):
             )
 
 
-def run(path):
-    """Execute one lecture and store it if it changed; says in one line what happened."""
+def run(path, alone=True):
+    """Execute one lecture and store it if it changed, its cost if it was `alone`; says in one line what happened."""
     found = stated(path)
     nb, probe = execute(path)
     check_complete(path, found, ledger.records(nb))
@@ -211,7 +212,7 @@ def run(path):
         raise LectureError(f"{path.name}: {error}") from None
     for cell in nb.cells:
         if cell.cell_type == "markdown":
-            cell.source = cost(cell.source, probe["seconds"], probe["peak"])
+            cell.source = cost(cell.source, probe["seconds"], probe["peak"], alone)
     facts.write(nb, path, lectures.papers(path.parents[1]))
     text = nbformat.writes(nb).rstrip("\n") + "\n"
     changed = text != path.read_text(encoding="utf-8")
@@ -339,9 +340,11 @@ def _side_by_side(work, items, jobs):
 
 
 def _run_all(chosen, jobs):
+    alone = jobs == 1 or len(chosen) == 1
+
     def said(path):
         try:
-            return run(path), 0
+            return run(path, alone), 0
         except LectureError as error:
             return f"not stored\n    {error}", 1
 

@@ -94,7 +94,7 @@ def side_by_side(
 
 def add_product(out: Float[Tensor, "*E k n"], rows: Float[Tensor, "*E k n"],
                 shared: Float[Tensor, "*#E n n"]) -> Float[Tensor, "*E k n"]:
-    """``out + rows @ shared``, written into `out`: one large product for the members that share a matrix.
+    """``out + rows @ shared``, in the place of `out`: one large product for the members that share a matrix.
 
     They share it where it has no size along the last ensemble axes, of signal strengths for example.
 
@@ -148,7 +148,7 @@ class GramTraining(OwnSamples):
     activation: Callable[[Tensor], Tensor] = relu
     loss: Any = logistic
     bias: bool = False
-    law: Callable[..., Tensor] = partial(noise_preactivations, sigma_xi=1.0, orthogonal=False)  # of fresh noise
+    law: Callable[..., Tensor] = partial(noise_preactivations, sigma_xi=1.0, orthogonal=False)  # of fresh noise, linear
 
     def __post_init__(self):
         check_labels(self.observed)
@@ -313,7 +313,8 @@ class GramTraining(OwnSamples):
     def fresh_outputs(self, params: Params, standard: Float[Tensor, "points K"], a: Tensor | None = None) -> Tensor:
         """Outputs on fresh noise patches alone, ``(*E, points)``; with output weights of the member's own if given."""
         w_w, w_mu, b = self.meets(params)
-        root = self.law(w_w, w_mu, self.gram.mu_mu.double(), torch.eye(w_w.shape[-1]).to(w_w))  # linear in `standard`
+        eye = torch.eye(w_w.shape[-1], dtype=w_w.dtype, device=w_w.device)
+        root = self.law(w_w, w_mu, self.gram.mu_mu.double(), eye)
         return outputs_on_noise(partial(self.respond, patch="fresh"), root, self.a if a is None else a, standard, b)
 
     def signal_outputs(self, params: Params) -> tuple[Float[Tensor, "*E"], Float[Tensor, "*E"]]:

@@ -146,7 +146,8 @@ class WeightTraining(Training):
         """Outputs ``(*E, points)`` on fresh samples of label +1 and of label -1, exactly distributed."""
         (w, bias), mu = self.filters(params), self.mu.double()
         on_mu = torch.einsum("...kd,d->...k", w, mu)
-        root = self.law(torch.einsum("...kd,...ld->...kl", w, w), on_mu, mu @ mu, torch.eye(w.shape[-2]).to(w))
+        eye = torch.eye(w.shape[-2], dtype=w.dtype, device=w.device)
+        root = self.law(torch.einsum("...kd,...ld->...kl", w, w), on_mu, mu @ mu, eye)
         a = self.model.scale * signs(self.model.w.shape[-3] * self.model.w.shape[-2], w)
         on_noise = outputs_on_noise(self.respond, root, a, standard, bias)
         both = (self.respond((bias + sign * on_mu)[..., None, :]) @ a + on_noise for sign in (1, -1))

@@ -178,7 +178,7 @@ class SinglePatchTraining(OwnSamples):
     def test_outputs(self, params: Params, standard: Float[Tensor, "points K"]) -> tuple[Tensor, Tensor]:
         """Outputs ``(*E, points)`` on fresh samples of label +1 and of -1, exactly distributed, the noise shared."""
         w_w, w_mu = self.test_filters(params)
-        eye = torch.eye(w_w.shape[-1]).to(w_w)
+        eye = torch.eye(w_w.shape[-1], dtype=w_w.dtype, device=w_w.device)
         root = noise_preactivations(w_w, w_mu, self.gram.mu_mu.double(), eye, orthogonal=self.orthogonal)
         root = root * (self.sigma_xi[..., None, None] if isinstance(self.sigma_xi, Tensor) else self.sigma_xi)
         respond = partial(self.respond, patch="fresh")
