@@ -2,12 +2,13 @@
 
 python -m flbook ledger                                   every claim of the lectures, and its verdict
 python -m flbook accept relu_heatmap                      write new book values, where the claims hold
-python -m flbook list                                     the experiments
+python -m flbook list                                     the experiments and their presets, and what these cost
 python -m flbook run relu_heatmap --scale paper           run one, and keep its result in a file
+python -m flbook run my_file.py --dry-run                 the same for an experiment of one's own
+python -m flbook cost relu_heatmap                        measure what its presets cost
 """
 
 import argparse
-import ast
 import os
 import sys
 import time
@@ -57,45 +58,60 @@ def accept(arguments):
 
 
 def listing(arguments):
-    """Print the experiments, one a line."""
-    from flbook.runs import settings
+    """Print every preset of every experiment: its size, what it took or is estimated to take, and on which device."""
+    from flbook.runs import costs
 
-    for name, file in settings.homes().items():
-        tree = ast.parse(file.read_text("utf-8"))
-        if arguments.scale is None or _has_preset(tree, arguments.scale):
-            print(f"{name:<48}{(ast.get_docstring(tree) or '').partition(chr(10))[0]}".rstrip())
+    shelf = _shelf()
+    known, names = costs.read(_costs(shelf)), shelf.chosen(arguments.names)
+    for name in names:
+        presets = {preset: cost for preset, cost in known.get(name, {}).items()
+                   if arguments.scale in (None, preset)}
+        if presets or arguments.scale is None:
+            print(f"{name:<48}{shelf.says(name)}".rstrip())
+        for preset, cost in presets.items():
+            print(f"    {preset:<12}{cost}")
+    return 0
+
+
+def cost(arguments):
+    """Measure what presets cost, and write it where `list` reads it."""
+    from flbook.runs import costs
+
+    shelf = _shelf()
+    for name in shelf.chosen(arguments.names):
+        found = costs.costs(shelf.find(name))
+        costs.write(_costs(shelf), costs.read(_costs(shelf)) | {name: found})
+        print(name, *(f"    {preset:<12}{one}" for preset, one in found.items()), sep="\n", flush=True)
     return 0
 
 
 def run(arguments):
     """Run one experiment and write its result."""
-    from flbook.runs import files, results, settings
+    from flbook.runs import files
 
     try:
-        experiment = settings.find(arguments.experiment)
+        experiment = _shelf().find(arguments.experiment)
+        setting = experiment.setting(arguments.scale)
     except ValueError as error:
         print(f"flbook: {error}", file=sys.stderr)
         return 2
-    name = experiment.__name__.rpartition(".")[2]
-    preset = getattr(experiment.Setting, arguments.scale, None)
-    if preset is None:
-        raise ValueError(f"the experiment {name!r} has no {arguments.scale} scale.")
-    if arguments.store and (arguments.scale != "paper" or arguments.out):
-        raise ValueError("--store keeps the paper scale in its lecture's folder; it takes --scale paper and no --out.")
-    out = Path(arguments.out or f"{name}-{arguments.scale}.nc")
-    out = results.path(arguments.experiment) if arguments.store else out
+    name = experiment.name.rpartition("/")[2]
+    if arguments.store and arguments.out:
+        raise ValueError("--store keeps the result beside its experiment; it takes no --out.")
+    usual = f"{name.replace(':', '_')}-{arguments.scale}.nc"
+    out = experiment.path(preset=arguments.scale) if arguments.store else Path(arguments.out or usual)
     if not out.parent.is_dir():
         raise ValueError(f"--out is {str(out)!r}, but there is no folder {str(out.parent)!r}.")
+    how = {"device": arguments.device, "chunk": dict(arguments.chunk or experiment.chunk)}
+    if arguments.dry_run:
+        return _dry(experiment, setting, out, how)
 
     begin = time.perf_counter()
     with _pool(arguments.workers) as pool:
-        how = {} if pool is None else {"executor": pool}
-        how |= {"chunk": dict(arguments.chunk)} if arguments.chunk else {}
-        dataset = experiment.run(preset(), device=arguments.device, **how)
-    trim = getattr(experiment, "stored", None) if arguments.scale == "paper" else None
-    kept = trim(dataset) if trim else dataset
-    command = f"python -m flbook run {name} --scale {arguments.scale} --device {arguments.device}"
-    kept = kept.assign_attrs({**dataset.attrs, **kept.attrs, "command": command})
+        dataset = experiment.run(setting, executor=pool, **how)
+    whole = arguments.scale != experiment.larger and not arguments.store
+    kept = dataset if whole else experiment.trimmed(dataset)
+    kept = kept.assign_attrs(command=experiment.command(arguments.scale, arguments.device))
     files.save(kept, out)
     print(f"{name} at the {arguments.scale} scale on {arguments.device}: {time.perf_counter() - begin:.0f} s")
     for variable, values in kept.data_vars.items():
@@ -103,6 +119,33 @@ def run(arguments):
             print(f"    {variable:<24}{float(values.min()):.4g} to {float(values.max()):.4g}")
     print(f"written to {out} ({out.stat().st_size / 1e3:.0f} kB)")
     return 0
+
+
+def _dry(experiment, setting, out, how):
+    """Say what a run would do, and refuse what it would refuse."""
+    from flbook.runs import closure, costs
+    from flbook.runs.sweep import plan
+
+    chunks = plan(experiment.whole, setting, **how)
+    print(f"{experiment.name}, version {experiment.version}, "
+          f"digest {experiment.source} of {len(experiment.files)} files")
+    here = sum(chunk.path.exists() for chunk in chunks)
+    print(f"    {costs.size(setting)} cells in {len(chunks)} chunks, {here} of them in the cache")
+    print(f"    would be computed on {how['device']} and written to {out}")
+    for line in closure.unseen(experiment.files):
+        print(f"    not followed, a module is imported by a computed name: {line}")
+    return 0
+
+
+def _shelf():
+    from flbook import lectures
+    from flbook.runs.shelf import Shelf
+
+    return Shelf(lectures)
+
+
+def _costs(shelf):
+    return Path(shelf.package.__path__[0], "costs.json")
 
 
 def _pool(workers):
@@ -116,12 +159,6 @@ def _pool(workers):
     for library in ("OMP", "MKL"):  # read by the workers when they import torch
         os.environ[f"{library}_NUM_THREADS"] = str(max(1, cores // workers))
     return ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
-
-
-def _has_preset(tree, scale):
-    """Whether the source of an experiment gives its Setting a preset of this name."""
-    classes = (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Setting")
-    return any(isinstance(node, ast.FunctionDef) and node.name == scale for one in classes for node in one.body)
 
 
 def _width(text):
@@ -157,9 +194,22 @@ def _parser():
     one.add_argument("lecture", metavar="LECTURE", help="its name, such as relu_heatmap")
     one.set_defaults(act=accept)
 
-    one = commands.add_parser("list", help="the experiments", description="Print the experiments, one a line.")
-    one.add_argument("--scale", choices=("book", "paper"), help="only those that have this preset")
+    one = commands.add_parser(
+        "list",
+        help="the experiments, their presets, and what these cost",
+        description="Print every preset of every experiment: size, time, memory, device. Nothing is run.",
+    )
+    one.add_argument("names", nargs="*", metavar="NAME", help="a chapter, a lecture or an experiment (default: all)")
+    one.add_argument("--scale", metavar="PRESET", help="only those that have this preset")
     one.set_defaults(act=listing)
+
+    one = commands.add_parser(
+        "cost",
+        help="measure what presets cost, for `list`",
+        description="Run the book's preset of experiments and parts of the others, and write down time and memory.",
+    )
+    one.add_argument("names", nargs="*", metavar="NAME", help="a chapter, a lecture or an experiment (default: all)")
+    one.set_defaults(act=cost)
 
     one = commands.add_parser(
         "run",
@@ -167,13 +217,14 @@ def _parser():
         description="Run an experiment and write its result as one netCDF file. An interrupted run resumes.",
         epilog="Open the file with xarray.open_dataset, or draw it with flbook.plots.",
     )
-    one.add_argument("experiment", metavar="EXPERIMENT", help="its name, as `python -m flbook list` prints it")
-    one.add_argument("--scale", choices=("book", "paper"), default="book", help="its preset (default: book)")
+    one.add_argument("experiment", metavar="EXPERIMENT", help="its name, as `list` prints it, or FILE.py[:NAME]")
+    one.add_argument("--scale", default="book", metavar="PRESET", help="its preset (default: book)")
+    one.add_argument("--dry-run", action="store_true", help="say what would be computed, and compute nothing")
     one.add_argument("--device", default="cpu", metavar="cpu|cuda", help="where to compute (default: cpu)")
     one.add_argument("--workers", type=_count, default=1, metavar="N", help="processes to share the work (default: 1)")
     one.add_argument("--chunk", action="append", type=_width, metavar="AXIS=N", help="at most N values of it a chunk")
     one.add_argument("--out", metavar="FILE", help="the file (default: EXPERIMENT-SCALE.nc in this folder)")
-    one.add_argument("--store", action="store_true", help="keep it in its lecture's folder, as the stored result")
+    one.add_argument("--store", action="store_true", help="keep it beside its experiment, as a stored result")
     one.set_defaults(act=run)
     return parser
 

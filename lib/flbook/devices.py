@@ -2,6 +2,8 @@
 
 import torch
 
+KINDS = ("cpu", "cuda")
+
 
 def device(name: str | torch.device = "cpu") -> torch.device:
     """The torch device of this name.
@@ -20,7 +22,7 @@ def device(name: str | torch.device = "cpu") -> torch.device:
         found = torch.device(name)
     except RuntimeError:
         found = None
-    if found is None or found.type not in ("cpu", "cuda"):
+    if found is None or found.type not in KINDS:
         raise ValueError(f"device must be 'cpu' or 'cuda', not {str(name)!r}")
     if found.type == "cuda" and not torch.cuda.is_available():
         raise ValueError(f"device {str(name)!r} is absent: PyTorch sees no GPU on this machine; use device='cpu'")

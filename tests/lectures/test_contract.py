@@ -1,19 +1,24 @@
-"""What every experiment owes: labelled numbers, cells that do not see each other, valid presets, one sentence for bad
-input, and a stored result that can be recomputed."""
+"""What every experiment owes: labelled numbers, cells that do not see each other, valid presets that the command line
+reaches and whose cost is known, the device that it is given, one sentence for bad input, and a stored result that can
+be recomputed. Experiments are found by name; none is imported to collect these tests."""
 
-import inspect
 import typing
 from dataclasses import fields
+from pathlib import Path
 
 import numpy as np
 import pytest
 import xarray as xr
-from whole_library import wrong_values
 
-from flbook.runs import Grid, results, settings
+from flbook import __main__, devices, lectures
+from flbook.runs import Experiment, Grid, costs, settings
+from flbook.runs.shelf import Shelf
 
-NAMES = sorted(settings.homes())
+SHELF = Shelf(lectures)
+NAMES = list(SHELF.modules())
 EVERY = pytest.mark.parametrize("name", NAMES)
+STORED = [name for name in NAMES if SHELF.file(name).with_name(name.rpartition("/")[2] + ".nc").is_file()]
+FOLDER = Path(lectures.__path__[0])
 
 # Relative and absolute tolerance where a cell computed alone differs from one in a grid by more than float64's
 # rounding: training in float32, or a test error, which is a share of so many points.
@@ -81,12 +86,6 @@ TOO_LONG = {
 PLACES = (0.0, 0.5, 1.0)
 
 
-def found(name: str):
-    experiment = settings.find(name)
-    assert issubclass(experiment.Setting, Grid), "a Setting is a Grid, so that its fields are checked and labelled"
-    return experiment
-
-
 def cell(setting: Grid, place: float, dataset: xr.Dataset) -> dict[str, tuple]:
     """One value of every axis, except of those that a variable lacks: it is an average or a search along them."""
     shared = set.intersection(*(set(variable.dims) for variable in dataset.data_vars.values()))
@@ -96,22 +95,22 @@ def cell(setting: Grid, place: float, dataset: xr.Dataset) -> dict[str, tuple]:
 
 @EVERY
 def test_a_labelled_dataset(name):
-    experiment = found(name)
-    tiny = experiment.Setting.tiny()
+    experiment = SHELF.find(name)
+    tiny = experiment.setting("tiny")
     dataset = experiment.run(tiny)
     assert set(settings.axes(tiny)) <= set(dataset.dims)
     for axis, values in settings.axes(tiny).items():
         assert tuple(dataset[axis].values.tolist()) == values, axis
     for what, variable in {**dataset.data_vars, **dataset.coords}.items():
         assert variable.attrs["long_name"] and "units" in variable.attrs, what
-    assert dataset.attrs["experiment"] == name and dataset.attrs["version"] == experiment.VERSION
+    assert dataset.attrs["experiment"] == name and dataset.attrs["version"] == experiment.version
 
 
 @EVERY
 @pytest.mark.parametrize("place", [0.0, 1.0], ids=["first", "last"])
 def test_a_cell_does_not_see_the_grid_around_it(name, place):
-    experiment = found(name)
-    tiny, (rtol, atol) = experiment.Setting.tiny(), LOOSE.get(name, (1e-6, 1e-9))
+    experiment = SHELF.find(name)
+    tiny, (rtol, atol) = experiment.setting("tiny"), LOOSE.get(name, (1e-6, 1e-9))
     whole = experiment.run(tiny)
     chosen = cell(tiny, place, whole)
     alone = experiment.run(tiny.thinned(**chosen))
@@ -128,21 +127,43 @@ def same_close(one: xr.DataArray, other: xr.DataArray, rtol: float, atol: float,
 
 
 @EVERY
-def test_presets_are_valid_and_the_smallest_is_tiny(name):
-    experiment = found(name)
-    presets = [preset for preset, method in inspect.getmembers(experiment.Setting, inspect.ismethod)
-               if not preset.startswith("_") and not any(
-                   one.default is one.empty for one in inspect.signature(method).parameters.values())]
-    assert {"tiny", "book"} <= set(presets)
-    for preset in presets:
-        assert settings.to_json(getattr(experiment.Setting, preset)()), preset
+def test_every_preset_is_reached_from_the_command_line_and_its_cost_is_known(name, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    experiment = SHELF.find(name)
+    assert experiment.name == name and {"tiny", "book"} <= set(experiment.presets)
+    known = costs.read(FOLDER / "costs.json").get(name, {})
+    for preset, sentence in experiment.presets.items():
+        assert __main__.main(["run", name, "--scale", preset, "--dry-run"]) == 0, preset
+        size = costs.size(experiment.setting(preset))
+        assert f"{name}, version {experiment.version}" in capsys.readouterr().out
+        assert preset in known and (known[preset].size, known[preset].says) == (size, sentence), (
+            f"python -m flbook cost {name} writes down what {preset} costs")
+
+
+@EVERY
+def test_it_uses_the_device_or_refuses_it(name, monkeypatch):
+    from pretended_gpu import PretendedGPU
+
+    experiment = SHELF.find(name)
+    if "cuda" not in experiment.devices:
+        with pytest.raises(ValueError, match=f"^device must be cpu for {name}; got 'cuda'$"):
+            experiment.run("tiny", device="cuda")
+        return
+    monkeypatch.setattr(experiment, "devices", ("meta",))
+    monkeypatch.setattr(devices, "KINDS", ("cpu", "meta"))
+    with PretendedGPU() as gpu:
+        experiment.measure("tiny", device="meta")
+    assert gpu.operations["gpu"] > gpu.operations["cpu"], gpu.operations
 
 
 @EVERY
 @pytest.mark.usefixtures("without_type_checks")
 def test_bad_input_gets_one_sentence_that_names_it(name):
-    experiment = found(name)
-    hints, tiny = typing.get_type_hints(experiment.Setting, include_extras=True), experiment.Setting.tiny()
+    from whole_library import wrong_values
+
+    experiment = SHELF.find(name)
+    assert isinstance(experiment, Experiment) and issubclass(experiment.Setting, Grid)
+    hints, tiny = typing.get_type_hints(experiment.Setting, include_extras=True), experiment.setting("tiny")
     for field in fields(tiny):
         for value in wrong_values(hints[field.name]):
             with pytest.raises(ValueError, match=f"^{field.name} ") as error:
@@ -152,17 +173,17 @@ def test_bad_input_gets_one_sentence_that_names_it(name):
         experiment.run(tiny, chunk={"colour": 1})
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if results.path(name).is_file()])
+@pytest.mark.parametrize("name", STORED)
 @pytest.mark.parametrize("place", PLACES, ids=["first", "middle", "last"])
 def test_cells_of_the_stored_result_again(name, place):
     """Axes that a variable of the stored result lacks, such as one it averages over, are run whole."""
     if name in TOO_LONG:
         pytest.skip(TOO_LONG[name])
-    experiment, stored = found(name), results.open(name)
-    paper, (rtol, atol) = experiment.Setting.paper(), LOOSE.get(name, (1e-6, 1e-9))
-    chosen = cell(paper, place, stored)
-    again = experiment.run(paper.thinned(**chosen))
-    again = experiment.stored(again) if hasattr(experiment, "stored") else again
+    experiment = SHELF.find(name)
+    stored = experiment.stored()
+    larger, (rtol, atol) = experiment.setting(experiment.larger), LOOSE.get(name, (1e-6, 1e-9))
+    chosen = cell(larger, place, stored)
+    again = experiment.trimmed(experiment.run(larger.thinned(**chosen)))
     compared = 0
     for what, values in again.data_vars.items():
         there = {axis: list(value) for axis, value in chosen.items() if axis in values.dims}
@@ -171,3 +192,10 @@ def test_cells_of_the_stored_result_again(name, place):
             same_close(values, stored[what].sel(there), max(rtol, 1e-6), max(atol, step), what)
             compared += 1
     assert compared
+
+
+def test_stored_results_fit_the_package():
+    files = sorted(FOLDER.glob("*/*/*.nc"))
+    assert len(files) > 30 and sum(file.stat().st_size for file in files) <= 15_000_000
+    assert all(file.stat().st_size <= 500_000 for file in files)
+    assert {file.stem.partition("-")[0] for file in files} == {name.rpartition("/")[2] for name in STORED}

@@ -6,12 +6,13 @@ import time
 from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
 
-from flbook.runs import files, settings
+from flbook.runs import closure, files, settings
 
 _PACKAGE = Path(__file__).parent.parent
 _LOOK_ONLY = {"plots", "book", "course", "__main__.py"}  # no experiment imports these
@@ -48,10 +49,40 @@ def _sources(found: Iterable[Path]) -> list[tuple[Path, str]]:
 source_digest()  # of the core, now: an edit before the first sweep must not pass for what was imported
 
 
+class Origin(NamedTuple):
+    """Where a measure comes from: the name, version and files of its experiment, or of its module."""
+
+    name: str
+    version: int
+    files: tuple[Path, ...]  # none where the source is no file, as in a notebook
+    source: str
+    experiment: object = None
+
+    def scale_of(self, setting: object) -> str:
+        """The preset that a setting is, else ``"custom"``."""
+        return self.experiment.scale_of(setting) if self.experiment else settings.scale_of(setting)
+
+
+def origin(measure: Callable) -> Origin:
+    """Where a measure comes from. Raises ValueError if it is neither an experiment's nor at a module's top level."""
+    one = getattr(measure, "experiment", None)
+    if one is not None:
+        return Origin(one.name, one.version, one.files, one.source, one)
+    module = sys.modules.get(getattr(measure, "__module__", None))
+    if module is None or getattr(module, getattr(measure, "__qualname__", ""), None) is not measure:
+        raise ValueError(f"measure must be a function at the top level of a module, not {measure!r}")
+    return _of_module(module)
+
+
+def _of_module(module: ModuleType) -> Origin:
+    file = Path(getattr(module, "__file__", None) or ".")
+    files = closure.closure(file) if file.is_file() else ()
+    return Origin(settings.name_of(module.__name__), getattr(module, "VERSION", 0), files, closure.digest(files))
+
+
 def source_of(measure: Callable) -> str:
-    """The digest for one measure."""
-    module = Path(getattr(sys.modules[measure.__module__], "__file__", None) or ".")
-    return source_digest(module.parent if settings.LECTURES in module.parents else None)
+    """The digest of what a measure's code may run through."""
+    return origin(measure).source
 
 
 def fresh_seed() -> str:
@@ -87,7 +118,7 @@ def read(chunk: Chunk) -> xr.Dataset | None:
 
 def _labelled(dataset: object, chunk: Chunk) -> xr.Dataset:
     """The Dataset with the chunk's axes as labelled coordinates, once it is as a measurement has to be."""
-    name = f"{chunk.measure.__module__}.{chunk.measure.__qualname__}"
+    name = origin(chunk.measure).name
     if not isinstance(dataset, xr.Dataset):
         raise ValueError(f"{name} must return an xarray.Dataset, not {type(dataset).__name__}")
     axes = settings.axes(chunk.setting)

@@ -5,8 +5,9 @@ and vectorises over whatever it is given. A chunk's file has its final name only
 sweep leaves what it finished, and the next call starts from there.
 
 A file's name carries a digest of everything that may change its numbers: the measure and its version, the chunk, the
-kind of device, ``FLBOOK_SEED`` and the source of flbook. So a stale number is never read. Old files stay; the cache
-folder may be deleted at any time. A measure that is defined in a notebook leaves no file: its source cannot be traced.
+kind of device, ``FLBOOK_SEED`` and the files that the measure's code may run through (`flbook.runs.closure`). So a
+stale number is never read. Old files stay; the cache folder may be deleted at any time. A measure that is defined in a
+notebook leaves no file, since its source cannot be traced, and neither does one that was edited after it was imported.
 """
 
 import dataclasses
@@ -24,8 +25,8 @@ from typing import Any
 import xarray as xr
 from tqdm import tqdm
 
-from flbook.runs import chunks, settings
-from flbook.runs.chunks import Chunk, fresh_seed, read, work
+from flbook.runs import chunks, closure, settings
+from flbook.runs.chunks import Chunk, fresh_seed, origin, read, work
 
 _PACKAGE = Path(__file__).parent.parent
 
@@ -108,12 +109,10 @@ def sweep(
     RuntimeError
         When a worker was killed; calling again resumes.
     """
-    axes = settings.axes(setting)
     about = _about(measure, setting, device)
-    pieces = cut({name: len(values) for name, values in axes.items()}, chunk or {})
     _check_place(device, executor)
-    folder = _folder(cache)
-    every = [_chunk(measure, part, about, str(device), folder) for part in _parts(setting, axes, pieces)]
+    traced = _traced(measure)
+    every = plan(measure, setting, device=device, chunk=chunk, cache=cache, traced=traced)
     done = {chunk.path: read(chunk) for chunk in every}
     todo = [chunk for chunk in every if done[chunk.path] is None]
     hidden = None if progress is None else not progress
@@ -121,12 +120,27 @@ def sweep(
         for _ in map(work, todo) if executor is None else _handed_out(executor, todo):
             bar.update()
     done |= {chunk.path: _finished(chunk) for chunk in todo}
-    if _source_file(measure) is None:
+    if not traced:
         for path in done:
             path.unlink(missing_ok=True)
     seconds = sum(part.attrs.pop("seconds") for part in done.values())
-    whole = _join(list(done.values()), {name: len(ends) for name, ends in pieces.items()})
+    whole = _join(list(done.values()), {name: len(ends) for name, ends in _pieces(setting, chunk).items()})
     return whole.assign_attrs(about, seconds=round(float(seconds), 3))
+
+
+def plan(measure: Callable, setting: object, *, device: object = "cpu", chunk: Mapping | None = None,
+         cache: str | os.PathLike | None = None, traced: bool = True) -> list[Chunk]:
+    """The chunks that a sweep of this setting finds or measures; none is measured here.
+
+    traced: can its source be followed, so that what was kept may be read again?
+    """
+    about, axes, pieces = _about(measure, setting, device), settings.axes(setting), _pieces(setting, chunk)
+    folder, own = cache_folder(cache), "" if traced else uuid.uuid4().hex
+    return [_chunk(measure, part, about, str(device), folder, own) for part in _parts(setting, axes, pieces)]
+
+
+def _pieces(setting: object, chunk: Mapping | None) -> dict[str, list[tuple[int, int]]]:
+    return cut({name: len(values) for name, values in settings.axes(setting).items()}, chunk or {})
 
 
 def cut(sizes: Mapping[str, int], chunk: Mapping) -> dict[str, list[tuple[int, int]]]:
@@ -143,15 +157,16 @@ def cut(sizes: Mapping[str, int], chunk: Mapping) -> dict[str, list[tuple[int, i
 
 def _about(measure: Callable, setting: object, device: object) -> dict[str, object]:
     """The attributes of the result that are known before it."""
-    module = sys.modules.get(getattr(measure, "__module__", None))
-    if module is None or getattr(module, getattr(measure, "__qualname__", ""), None) is not measure:
-        raise ValueError(f"measure must be a function at the top level of a module, not {measure!r}")
+    settings.axes(setting)  # refuses what is no setting
+    came = origin(measure)
+    if came.experiment is not None:
+        came.experiment.check_device(device)
     return {
-        "experiment": settings.name_of(measure.__module__),
-        "version": getattr(module, "VERSION", 0),
+        "experiment": came.name,
+        "version": came.version,
         "setting": settings.to_json(setting),
-        "scale": settings.scale_of(setting),
-        "source": chunks.source_of(measure),
+        "scale": came.scale_of(setting),
+        "source": came.source,
         "commit": _commit(),
         "device": str(device).partition(":")[0],
         "fresh_seed": fresh_seed(),
@@ -178,7 +193,11 @@ def _check_place(device: object, executor: object) -> None:
         raise ValueError(f"executor must have submit (a process pool, Dask's get_executor()), not {executor!r}")
 
 
-def _folder(cache: str | os.PathLike | None) -> Path:
+def cache_folder(cache: str | os.PathLike | None) -> Path:
+    """The folder of the chunk files: the one given, else ``$FLBOOK_CACHE``, else ``~/.cache/flbook``; made if missing.
+
+    Raises ValueError if it cannot be made or written to.
+    """
     folder = Path(cache or os.environ.get("FLBOOK_CACHE") or Path.home() / ".cache" / "flbook").expanduser().absolute()
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -190,16 +209,18 @@ def _folder(cache: str | os.PathLike | None) -> Path:
 
 
 def training_file(*about: object) -> Path:
-    """Where a long training run inside a measure keeps its checkpoint until it is done.
-
-    In the cache, named like a chunk by all that may change it: `about`, ``FLBOOK_SEED`` and the source of flbook.
-    """
-    return _folder(None) / f"training-{settings.digest(chunks.source_digest(), fresh_seed(), *about)}.safetensors"
+    """Where a long training run inside a measure keeps its checkpoint until it is done."""
+    return cache_folder(None) / f"training-{settings.digest(chunks.source_digest(), fresh_seed(), *about)}.safetensors"
 
 
-def _source_file(measure: Callable) -> Path | None:
-    file = getattr(sys.modules[measure.__module__], "__file__", None)
-    return Path(file) if file and Path(file).is_file() else None
+def _traced(measure: Callable) -> bool:
+    """Can the source of a measure be followed, and is it what was imported?"""
+    files = origin(measure).files
+    edited = closure.edited(files)
+    if edited:
+        print(f"flbook: {edited[0].name} was edited after it was imported; these numbers are of the code as it was "
+              "imported, and are not kept. Restart Python to run the new code.", file=sys.stderr)
+    return bool(files) and not edited
 
 
 def _parts(setting: object, axes: dict[str, tuple], pieces: dict) -> Iterator:
@@ -208,13 +229,12 @@ def _parts(setting: object, axes: dict[str, tuple], pieces: dict) -> Iterator:
         yield dataclasses.replace(setting, **{name: axes[name][a:b] for name, (a, b) in zip(axes, ends, strict=True)})
 
 
-def _chunk(measure: Callable, part: object, about: dict, device: str, folder: Path) -> Chunk:
-    file = _source_file(measure)
-    own = uuid.uuid4().hex if file is None else "" if file.is_relative_to(_PACKAGE) else file.read_text()
-    what = (measure.__module__, measure.__qualname__, about["version"], type(part).__qualname__, own)
+def _chunk(measure: Callable, part: object, about: dict, device: str, folder: Path, own: str) -> Chunk:
+    what = (about["experiment"], getattr(measure, "__qualname__", ""), about["version"], type(part).__qualname__, own)
     where = (about["device"], about["fresh_seed"], about["source"])
-    name = f"{measure.__module__.rpartition('.')[2]}-{settings.digest(*what, settings.to_json(part), *where)}.nc"
-    every_axis = not hasattr(measure, "uncached")
+    stem = about["experiment"].rpartition("/")[2].replace(":", "_")
+    name = f"{stem}-{settings.digest(*what, settings.to_json(part), *where)}.nc"
+    every_axis = not hasattr(measure, "uncached") or getattr(measure, "every_axis", False)
     return Chunk(measure, part, device, folder / name, about["source"], about["fresh_seed"], every_axis)
 
 

@@ -1,1 +1,4 @@
 """Benign overfitting with feature learning."""
+
+# Where its experiments are: a folder or file of this chapter, or a file in a lecture's folder.
+EXPERIMENTS = ()

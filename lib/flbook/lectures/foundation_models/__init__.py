@@ -1,1 +1,4 @@
 """Foundation models: features that contrastive pre-training and diffusion learn, and attention made linear."""
+
+# Where its experiments are: a folder or file of this chapter, or a file in a lecture's folder.
+EXPERIMENTS = ()

@@ -1,1 +1,4 @@
 """In-context learning: what attention computes from a prompt, and what pretraining has to see first."""
+
+# Where its experiments are: a folder or file of this chapter, or a file in a lecture's folder.
+EXPERIMENTS = ()

@@ -1,1 +1,4 @@
 """The signal-noise data model."""
+
+# Where its experiments are: a folder or file of this chapter, or a file in a lecture's folder.
+EXPERIMENTS = ()

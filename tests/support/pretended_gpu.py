@@ -1,0 +1,58 @@
+"""A GPU that is only pretended: PyTorch's meta device, on which a whole experiment runs, reads of results included.
+
+Tensors there have no values. What is read back to the host is zero, so loops that wait for a value end; operations that
+need values take zeros. What would fail on a GPU fails: operations on tensors of both devices, and `numpy()` of a tensor
+that was not brought to the host.
+"""
+
+from collections import Counter
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_flatten, tree_map
+
+META = torch.device("meta")
+ASTRIDE = (torch.ops.aten.copy_.default, torch.ops.aten._to_copy.default,  # these may take tensors of both
+           torch.ops.aten.index.Tensor, torch.ops.aten.index_put_.default)
+CREATES = {"empty", "zeros", "ones", "full", "arange", "eye", "scalar_tensor", "empty_strided", "lift_fresh", "detach"}
+
+
+class PretendedGPU(TorchDispatchMode):
+    """Counts the operations on each device in `operations`; refuses those that mix them."""
+
+    def __init__(self):
+        super().__init__()
+        self.operations = Counter()
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        given = [part for part in tree_flatten((args, kwargs))[0] if isinstance(part, Tensor)]
+        there = any(part.device == META for part in given)
+        if there and func not in ASTRIDE:
+            mixed = [tuple(part.shape) for part in given if part.device != META and part.ndim]
+            assert not mixed, f"{func} met tensors of the CPU, of shapes {mixed}, and of the GPU"
+        if func.overloadpacket.__name__ not in CREATES:
+            self.operations["gpu" if there else "cpu"] += 1
+        if there and func is torch.ops.aten._to_copy.default and _kind(kwargs) == "cpu":
+            return torch.zeros(given[0].shape, dtype=kwargs.get("dtype") or given[0].dtype)
+        if func is torch.ops.aten.copy_.default and given[0].device != META and given[1].device == META:
+            return given[0].zero_()
+        try:
+            return func(*args, **kwargs)
+        except (NotImplementedError, RuntimeError):
+            if not there:
+                raise
+            here = tree_map(lambda part: torch.zeros_like(part, device="cpu") if _is_there(part) else part,
+                            (args, {name: value for name, value in kwargs.items() if name != "device"}))
+            answer = func(*here[0], **here[1])
+            return tree_map(lambda part: part.to(META) if isinstance(part, Tensor) else part, answer)
+
+
+def _kind(kwargs: dict) -> str | None:
+    device = kwargs.get("device")
+    return None if device is None else torch.device(device).type
+
+
+def _is_there(part: object) -> bool:
+    return isinstance(part, Tensor) and part.device == META
