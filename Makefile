@@ -11,8 +11,9 @@ SEEDS ?= 1 2 3
 JOBS ?=
 # for `make floor`: the oldest PyTorch to try, if the machine can install it
 TORCH ?= $(patsubst torch==%,%,$(filter torch==%,$(shell cat requirements.lock)))
-PYTHON ?= $(firstword $(foreach p,python3 python3.13 python3.12 python3.11,\
-	$(shell $(p) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null && echo $(p))))
+# python3 if it will do, else the newest that does: 3.11 at least, and able to make an environment
+PYTHON ?= $(firstword $(foreach p,python3 $(shell compgen -c python3. | grep -xE 'python3\.[0-9]+' | sort -ruV),\
+	$(shell $(p) -c 'import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $(p))))
 
 DEV := .venv/.up-to-date
 BOOK := .venv-book/.up-to-date
@@ -108,7 +109,7 @@ address:  ## change the repository's address everywhere: make address URL=https:
 
 # $(call environment,packages to install,how long it takes)
 define environment
-	@[ -n "$(PYTHON)" ] || { echo 'This needs Python 3.11, 3.12 or 3.13 (with venv); none was found.'; exit 1; }
+	@[ -n "$(PYTHON)" ] || { echo 'This needs Python 3.11 or newer (with venv); none was found.'; exit 1; }
 	@echo 'Making the environment $(@D) ($(2)) ...'
 	@[ -x $(@D)/bin/pip ] || $(PYTHON) -m venv $(@D)
 	@$(@D)/bin/python -m pip install -qq $(1)
@@ -125,5 +126,5 @@ $(BOOK): requirements-book.lock pyproject.toml
 # The oldest numpy allowed, and Colab's old IPython and ipywidgets; the rest as the resolver likes.
 OLD = torch==$(TORCH) numpy==2.0.2 ipython==7.34.0 ipywidgets==7.7.1
 $(FLOOR): requirements.lock pyproject.toml
-	$(call environment,$(OLD) $(shell grep -E '^(pytest|pytest-xdist|pytest-timeout|nbval|nbclient|beartype|setuptools|jaxtyping|einops|pooch)==' requirements.lock) \
+	$(call environment,$(OLD) $(shell grep -E '^(pytest|pytest-xdist|pytest-timeout|nbval|nbclient|beartype|setuptools|jaxtyping|pooch)==' requirements.lock) \
 		scipy xarray matplotlib tqdm scikit-learn safetensors 'ipykernel<7' 'submitit' 'dask[distributed]',with PyTorch; some minutes)

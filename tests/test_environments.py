@@ -9,10 +9,12 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 CONDA_NAMES = {"torch": "pytorch-cpu", "matplotlib": "matplotlib-base"}
+NOT_ON_CONDA_FORGE = {"axe-playwright-python", "otter-grader", "playwright", "sphinx-mathjax-offline"}
 LOCKS = {"requirements.lock": ("dev", "cluster"), "requirements-book.lock": ("book",)}
 
 
@@ -42,14 +44,22 @@ def test_readme_names_the_locked_torch():
 
 
 def test_conda_environment_equals_the_project():
+    """What reads, runs and tests the book: all extras; what conda-forge lacks stands under pip."""
     listed = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
-    pip = [item for item in listed if isinstance(item, dict)]
-    conda = {item for item in listed if isinstance(item, str)} - {"pip", "jupyterlab"}
-    floors = {f"python{PROJECT['requires-python']}"}
-    for requirement in map(Requirement, PROJECT["dependencies"]):
-        floors.add(f"{CONDA_NAMES.get(requirement.name, requirement.name)}{requirement.specifier}")
-    assert conda == floors
-    assert pip == [{"pip": ["-e ."]}]
+    conda, pip = listed[:-1], listed[-1]["pip"]
+    assert conda[:2] == [f"python{PROJECT['requires-python']}", "pip"] and pip[0] == "-e ."
+    wanted = [PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()]
+    floors = {}
+    for requirement in (Requirement(text) for texts in wanted for text in texts):
+        floors.setdefault(CONDA_NAMES.get(requirement.name, requirement.name), set()).add(str(requirement.specifier))
+    highest = {f"{name}{max(specs, key=floor)}" for name, specs in floors.items()}
+    assert sorted(str(Requirement(text)) for text in conda[2:] + pip[1:]) == sorted(highest)
+    assert {re.split("[<>=]", item)[0] for item in pip[1:]} == NOT_ON_CONDA_FORGE
+
+
+def floor(specifiers: str) -> Version:
+    """The lowest version that is allowed."""
+    return Version(re.search(r">=([\d.]+)", specifiers)[1])
 
 
 def test_bare_make_lists_every_command():

@@ -13,7 +13,7 @@ from flbook.book.ledger import shares
 
 SETUP = re.compile(
     r"\Atry:\n    import flbook\nexcept ImportError:.*\n"
-    r'    %pip install -q --no-deps "flbook @ git\+https://\S+@v[\d.]+" jaxtyping wadler-lindig einops(?:\n|\Z)'
+    r'    %pip install -q --no-deps "flbook @ git\+https://[^\s@"]+" jaxtyping wadler-lindig(?:\n|\Z)'
 )
 PLACES = re.compile(r"(?<![\w.:/-])/(home|root|tmp|work|mnt|opt|usr|var|Users|private)/|[A-Z]:\\\\|site-packages")
 LONGER: dict[str, int] = {}  # pages with a visible cell of more than 15 lines, and how many it may have
