@@ -34,7 +34,8 @@ class Shelf:
 
     def file(self, name: str) -> Path:
         """The file of an experiment, which is not imported."""
-        path = Path(self.package.__path__[0], *self.modules()[name].removeprefix(f"{self.package.__name__}.").split("."))
+        parts = self.modules()[name].removeprefix(f"{self.package.__name__}.").split(".")
+        path = Path(self.package.__path__[0], *parts)
         return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 
     def says(self, name: str) -> str:
