@@ -140,7 +140,7 @@ def test_a_cell_is_an_instance_of_its_setting(made):
 
 
 @pytest.mark.parametrize("cell, how, sentence", [
-    (lambda s, device: {"loss": torch.ones(2)}, {}, r"the cell gives loss of shape \(2,\); its axes \('seed', 'n'\) ha"),
+    (lambda s, device: {"loss": torch.ones(2)}, {}, r"the cell gives loss of shape \(2,\); its axes \('seed', 'n'\) "),
     (lambda s, device: {"los": torch.ones(3, 2)}, {}, "^the cell gives 'los', which gives does not name: loss$"),
     (lambda s, device: {"loss": s.lr}, {"gives": {"loss": ("loss", "nats", ("model",))}},
      "^loss is said to lack the axis lr, but differs along it$"),
