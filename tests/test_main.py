@@ -1,59 +1,59 @@
 """The command line: what it prints, what it writes, and one sentence where it cannot."""
 
+import json
 import os
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import xarray as xr
 
-from flbook import __main__
-from flbook.runs import settings
+from flbook import __main__, lectures
+from flbook.runs import Experiment, Grid, axis, costs
+from flbook.runs.shelf import Shelf
 
 
 @dataclass(frozen=True)
-class Setting:
-    n: tuple = (1, 2)
+class Setting(Grid):
+    """Two numbers."""
 
-    @classmethod
-    def book(cls):
-        return cls()
-
-
-@dataclass(frozen=True)
-class Both(Setting):
-    @classmethod
-    def paper(cls):
-        return cls((1, 2, 3))
+    n: tuple[int, ...] = axis((1, 2), "n")
 
 
 calls = []
+tiny = Experiment(Setting, version=1, chunk={"n": 2}, stored="longer", devices=("cpu", "cuda"),
+                  presets={"longer": ("Three numbers", {"n": (1, 2, 3)})},
+                  gives={"error": ("error", "1"), "lost": ("what is not kept", "1")})
 
 
-def run(setting, device="cpu", executor=None, chunk=None):
-    """An experiment that notes how it was called."""
-    if device == "gpu":
-        raise ValueError("device must be 'cpu' or 'cuda', not 'gpu'")
-    threads = executor and executor.submit(os.getenv, "OMP_NUM_THREADS").result()
-    calls.append(dict(setting=setting, device=device, threads=threads, chunk=chunk))
-    ones = np.arange(len(setting.n)) + 0.5
-    return xr.Dataset({"error": ("n", ones), "lost": ("n", ones)}, attrs=dict(scale="x", device=device, version=1))
+@tiny.cell
+def cell(s, device):
+    return {"error": np.array(s.n) - 0.5, "lost": np.array(s.n) - 0.5}
 
 
 @pytest.fixture(autouse=True)
-def tiny(monkeypatch, tmp_path):
+def found(monkeypatch, tmp_path):
+    """The experiment stands on the shelf under the name "tiny", in a folder of its own, and notes how it was run."""
     calls.clear()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.setenv("MKL_NUM_THREADS", "1")
-    module = SimpleNamespace(__name__="flbook.lectures.chapter.tiny", Setting=Setting, run=run)
-    known = settings.find
-    monkeypatch.setattr(settings, "find", lambda name: module if name == "tiny" else known(name))
-    return module
+    monkeypatch.setenv("FLBOOK_CACHE", str(tmp_path / "cache"))
+    known, sweep = Shelf.find, tiny.run
+
+    def run(setting, device="cpu", executor=None, **how):
+        threads = executor and executor.submit(os.getenv, "OMP_NUM_THREADS").result()
+        calls.append(dict(setting=setting, device=device, threads=threads, **how))
+        return sweep(setting, **how).assign_attrs(device=device)
+
+    monkeypatch.setattr(Shelf, "find", lambda self, name: tiny if name == "tiny" else known(self, name))
+    monkeypatch.setattr(Experiment, "name", property(lambda self: "chapter/tiny"))
+    monkeypatch.setattr(tiny, "file", tmp_path / "lecture" / "__init__.py")
+    monkeypatch.setattr(tiny, "keep", lambda dataset: xr.Dataset({"error": dataset.error.mean("n")}))  # no attributes
+    monkeypatch.setattr(tiny, "run", run)
 
 
 def sentence(capsys):
@@ -65,69 +65,72 @@ def sentence(capsys):
 
 def test_run_writes_what_it_measured(capsys, tmp_path):
     assert __main__.main(["run", "tiny"]) == 0
-    assert calls == [dict(setting=Setting(), device="cpu", threads=None, chunk=None)]
+    assert calls == [dict(setting=Setting(), device="cpu", threads=None, chunk={"n": 2})]
     with xr.open_dataset(tmp_path / "tiny-book.nc", engine="scipy") as dataset:
-        assert dataset.error.values.tolist() == [0.5, 1.5]
+        assert dataset.error.values.tolist() == [0.5, 1.5] and list(dataset) == ["error", "lost"]
         assert dataset.attrs["command"] == "python -m flbook run tiny --scale book --device cpu"
     out = capsys.readouterr().out.splitlines()
     assert out[0].startswith("tiny at the book scale on cpu: ") and out[1].split() == ["error", "0.5", "to", "1.5"]
     assert out[-1].startswith("written to tiny-book.nc (")
 
 
-def test_run_keeps_what_the_experiment_stores(tiny, tmp_path):
-    tiny.Setting = Both
-    tiny.stored = lambda dataset: xr.Dataset({"error": dataset.error.mean("n")})  # without attributes
-    assert __main__.main("run tiny --scale paper --device cuda --out sub.nc".split()) == 0
-    assert calls[0]["setting"] == Both((1, 2, 3)) and calls[0]["device"] == "cuda"
+def test_run_keeps_what_the_experiment_stores(tmp_path):
+    assert __main__.main("run tiny --scale longer --device cuda --out sub.nc".split()) == 0
+    assert calls[0]["setting"] == Setting((1, 2, 3)) and calls[0]["device"] == "cuda"
     with xr.open_dataset(tmp_path / "sub.nc", engine="scipy") as dataset:
         assert list(dataset) == ["error"] and float(dataset.error) == 1.5
         assert dataset.attrs["device"] == "cuda" and dataset.attrs["version"] == 1
-    assert __main__.main("run tiny --out whole.nc".split()) == 0
-    with xr.open_dataset(tmp_path / "whole.nc", engine="scipy") as dataset:
-        assert list(dataset) == ["error", "lost"], "at the book's scale nothing is left out"
 
 
 def test_workers_share_threads(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(6), raising=False)
-    assert __main__.main("run tiny --workers 2 --chunk n=4 --chunk seed=1".split()) == 0
-    assert calls == [dict(setting=Setting(), device="cpu", threads="3", chunk={"n": 4, "seed": 1})]
+    assert __main__.main("run tiny --workers 2 --chunk n=4".split()) == 0
+    assert calls == [dict(setting=Setting(), device="cpu", threads="3", chunk={"n": 4})]
 
 
-def test_the_paper_scale_is_stored_beside_its_lecture(tiny, tmp_path, capsys):
-    tiny.Setting, tiny.__file__ = Both, str(tmp_path / "lecture" / "__init__.py")
+@pytest.mark.parametrize("preset, file", [("longer", "tiny.nc"), ("book", "tiny-book.nc")])
+def test_any_preset_is_stored_beside_its_lecture(tmp_path, preset, file):
     (tmp_path / "lecture").mkdir()
-    assert __main__.main("run tiny --scale paper --store".split()) == 0
-    assert (tmp_path / "lecture" / "tiny.nc").is_file() and not list(tmp_path.glob("*.nc"))
-    capsys.readouterr()
-    assert __main__.main("run tiny --store".split()) == 1
-    assert "--store keeps the paper scale" in sentence(capsys)
+    assert __main__.main(f"run tiny --scale {preset} --store".split()) == 0
+    assert (tmp_path / "lecture" / file).is_file() and not list(tmp_path.glob("*.nc"))
+    assert float(tiny.stored(preset).error.mean()) == (1.5 if preset == "longer" else 1.0)
+
+
+def test_a_dry_run_says_what_would_be_done_and_does_nothing(tmp_path, capsys):
+    assert __main__.main("run tiny --scale longer --chunk n=1 --dry-run".split()) == 0
+    out = capsys.readouterr().out
+    assert "chapter/tiny, version 1, digest" in out and "3 n = 3 cells in 3 chunks, 0 of them in the cache" in out
+    assert "would be computed on cpu and written to tiny-longer.nc" in out
+    assert not calls and not list(tmp_path.glob("*.nc"))
 
 
 def test_mistakes_are_one_sentence_before_any_work(tmp_path, capsys):
-    assert __main__.main(["run", "relu_hetmap"]) == 2
-    assert "benign_overfitting/relu_heatmap" in sentence(capsys)
-    assert __main__.main("run tiny --scale paper".split()) == 1
-    assert "the experiment 'tiny' has no paper scale" in sentence(capsys)
+    assert __main__.main(["run", "momentun"]) == 2
+    assert "training_strategies/momentum" in sentence(capsys)
+    assert __main__.main("run tiny --scale paper".split()) == 2
+    assert "chapter/tiny has no preset 'paper'; it has book, longer" in sentence(capsys)
     assert __main__.main("run tiny --out nowhere/x.nc".split()) == 1
     assert "there is no folder 'nowhere'" in sentence(capsys)
-    assert __main__.main("run tiny --device gpu".split()) == 1
-    assert "device must be 'cpu' or 'cuda'" in sentence(capsys)
+    assert __main__.main("run tiny --store --out x.nc".split()) == 1
+    assert "--store keeps the result beside its experiment; it takes no --out" in sentence(capsys)
+    assert __main__.main("run tiny --device gpu --dry-run".split()) == 1
+    assert "device must be cpu or cuda for chapter/tiny; got 'gpu'" in sentence(capsys)
     assert __main__.main(["ledger"]) == 1
     assert "no _toc.yml" in sentence(capsys)
-    assert not calls and not list(tmp_path.iterdir())
+    assert not calls and not list(tmp_path.glob("*.nc"))
 
 
-def test_an_interruption_is_one_sentence(tiny, capsys):
+def test_an_interruption_is_one_sentence(monkeypatch, capsys):
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    tiny.run = stop
+    monkeypatch.setattr(tiny, "run", stop)
     assert __main__.main(["run", "tiny"]) == 130
     assert "the same command resumes" in sentence(capsys)
 
 
 @pytest.mark.parametrize(
-    "arguments", ["", "fly", "run", "run tiny --workers 0", "run tiny --scale huge", "run tiny --chunk n"]
+    "arguments", ["", "fly", "run", "run tiny --workers 0", "run tiny --chunk n"]
 )
 def test_usage_errors(arguments, capsys):
     with pytest.raises(SystemExit) as stop:
@@ -135,7 +138,7 @@ def test_usage_errors(arguments, capsys):
     assert stop.value.code == 2 and "Traceback" not in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["", "ledger", "list", "run"])
+@pytest.mark.parametrize("command", ["", "ledger", "list", "cost", "run"])
 def test_help_reads(command, capsys):
     with pytest.raises(SystemExit) as stop:
         __main__.main([*command.split(), "--help"])
@@ -146,23 +149,40 @@ def test_help_reads(command, capsys):
     assert max(map(len, out.splitlines())) <= 120
 
 
-def test_list_has_no_need_of_torch():
+def test_list_needs_no_torch_and_names_every_preset_with_what_it_costs():
     code = "import sys; from flbook.__main__ import main; main(['list']); sys.exit('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert [line.split()[0] for line in done.stdout.splitlines()] == list(settings.homes())
-    assert all(len(line.split()) > 3 for line in done.stdout.splitlines()), "each says what it is"
+    lines = done.stdout.splitlines()
+    assert [line.split()[0] for line in lines if line[0] != " "] == list(Shelf(lectures).modules())
+    known = costs.read(Path(lectures.__path__[0], "costs.json"))
+    assert [line.split()[0] for line in lines if line[0] == " "] == [
+        preset for name in Shelf(lectures).modules() for preset in known[name]]
+    assert all(" GB  cpu" in line or " GB  cuda" in line for line in lines if line[0] == " ")
 
 
-def test_list_of_a_scale_names_those_that_have_it(capsys):
-    assert __main__.main(["list", "--scale", "paper"]) == 0
-    listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
-    assert listed == [name for name in settings.homes() if hasattr(settings.find(name).Setting, "paper")]
+def test_list_of_a_lecture_or_of_a_preset(capsys):
+    assert __main__.main(["list", "training_strategies/momentum"]) == 0
+    assert capsys.readouterr().out.startswith("training_strategies/momentum ")
+    assert __main__.main(["list", "--scale", "longer", "momentum"]) == 0
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == [
+        "training_strategies/momentum", "longer"]
+    assert __main__.main(["list", "--scale", "huge"]) == 0 and not capsys.readouterr().out
+
+
+def test_what_presets_cost_is_written_where_list_reads_it(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(__main__, "_costs", lambda shelf: tmp_path / "costs.json")
+    monkeypatch.setattr(Shelf, "chosen", lambda self, names: ["tiny"])
+    assert __main__.main(["cost", "tiny"]) == 0
+    kept = json.loads((tmp_path / "costs.json").read_text())["tiny"]
+    assert kept["longer"]["size"] == "3 n = 3" and kept["longer"]["says"] == "Three numbers"
+    assert 0 < kept["book"]["gigabytes"] < 8 and 0 <= kept["book"]["seconds"] < 5
+    assert "    longer      3 n = 3" in capsys.readouterr().out
 
 
 def test_the_module_runs():
-    done = subprocess.run([sys.executable, "-m", "flbook", "run", "relu_hetmap"], capture_output=True, text=True)
-    assert done.returncode == 2 and done.stderr.startswith("flbook: no experiment is called 'relu_hetmap'")
+    done = subprocess.run([sys.executable, "-m", "flbook", "run", "momentun"], capture_output=True, text=True)
+    assert done.returncode == 2 and done.stderr.startswith("flbook: no experiment is called 'momentun'")
     assert done.stderr.count("\n") == 1
 
 

@@ -26,6 +26,12 @@ def cost(source, seconds, peak, alone=True):
     return _LINE.sub(line, source)
 
 
+def seconds(text):
+    """What the line says, in a notebook's text or a page's; 0 where it says nothing yet."""
+    stated = re.search(r"\*\*Cost\.\*\* (\d+) s and", text)
+    return int(stated[1]) if stated else 0
+
+
 def _moved(stated, measured, rounded):
     """More than a quarter above, or rounded up still more than a quarter below."""
     return measured > 1.25 * stated or rounded < 0.75 * stated
