@@ -26,7 +26,7 @@ from flbook.lectures.foundation_models.contrastive.paired_training import (
 )
 from flbook.lectures.foundation_models.contrastive.patch_encoder import PatchEncoder
 from flbook.lectures.foundation_models.contrastive.two_modalities import TwoModalities
-from flbook.training.info_nce import other_labels
+from flbook.lectures.foundation_models.shared.info_nce import other_labels
 
 SEEDS, LOOPED, EPOCHS, LR, REPEATS = (0, 1, 2, 3), 2, 200, 0.01, 3
 DATA = TwoModalities()

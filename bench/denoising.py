@@ -12,9 +12,10 @@ import time
 import torch
 from record import record
 
-from flbook import DenoisingTraining, TiedDenoiser, fit, gradient_descent, noising, rng
-from flbook.dynamics.denoising import draw_basis
-from flbook.theory.noise_prediction import expected_loss
+from flbook import fit, gradient_descent, rng
+from flbook.lectures.foundation_models.diffusion.denoising import DenoisingTraining, draw_basis
+from flbook.lectures.foundation_models.diffusion.noise_prediction import expected_loss, noising
+from flbook.lectures.foundation_models.diffusion.tied_denoiser import TiedDenoiser
 
 N, M, MU, SEEDS, STEPS, REPEATS = 30, 20, 5.0, 10, 300, 5
 LR, LEVEL = 0.01, noising(0.2)

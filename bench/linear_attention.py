@@ -16,8 +16,8 @@ import torch
 from record import record
 
 from flbook.data.prompts import LinearPrompts
-from flbook.dynamics.moments import draw_moments, moments_of, readout, risk
-from flbook.models.attention import LinearTransformer
+from flbook.lectures.in_context_learning.shared.attention import LinearTransformer
+from flbook.lectures.in_context_learning.shared.moments import draw_moments, moments_of, readout, risk
 
 BATCH, D, LAYERS = 1000, 5, 3
 LENGTHS = (20, 200, 2000)

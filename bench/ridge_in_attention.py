@@ -15,7 +15,7 @@ import time
 import torch
 from record import record
 
-from flbook.dynamics.attention_pretraining import Summaries, dual_prediction, dual_ridge
+from flbook.lectures.in_context_learning.shared.attention_pretraining import Summaries, dual_prediction, dual_ridge
 from flbook.rng import normal
 
 M, T, FRESH = 2000, 600, 200

@@ -14,8 +14,8 @@ import torch
 from record import record
 from torch import nn
 
-from flbook.data.tokens import TokenSelection
-from flbook.dynamics.token_gram import TokenTraining, inner, times
+from flbook.lectures.benign_overfitting.shared.token_gram import TokenTraining, inner, times
+from flbook.lectures.benign_overfitting.shared.tokens import TokenSelection
 from flbook.models.cnn import initial_weights
 from flbook.training.optimizers import GradientDescent
 

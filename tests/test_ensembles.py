@@ -7,23 +7,15 @@ import torch
 from torch import nn
 from whole_library import classes
 
-from flbook.data import LinearPrompts, SignalNoise, SingleIndex, TaskPool, Teacher
-from flbook.data.common_and_rare import CommonAndRare
-from flbook.data.environments import Environments
+from flbook.data import LinearPrompts, SignalNoise, SingleIndex, TaskPool
 from flbook.data.images import ImageNoise, digits
-from flbook.data.margins import Margins
-from flbook.data.prompt_pool import PromptPool
-from flbook.data.rare_features import RareFeatures
-from flbook.data.single_index_prompts import SingleIndexPrompts
-from flbook.data.sparse_noise import SparseNoise
-from flbook.data.strong_weak import StrongWeak
 from flbook.data.ten_digits import ten_digits
-from flbook.data.tokens import TokenSelection
 from flbook.domains import Checked
 from flbook.lectures.benign_overfitting.graphs_and_output_layers.trainable import TrainableCNN
 from flbook.lectures.benign_overfitting.label_noise_stages.flipped_images import FlippedImages
 from flbook.lectures.benign_overfitting.label_noise_stages.vgg import VGG
 from flbook.lectures.benign_overfitting.leaky_relu.mixture import Mixture
+from flbook.lectures.benign_overfitting.shared.tokens import TokenSelection
 from flbook.lectures.benign_overfitting.token_selection.token_attention import TokenAttention
 from flbook.lectures.benign_overfitting.vision_transformer.two_signals import TwoSignals
 from flbook.lectures.benign_overfitting.xor.clusters import XorSignalNoise
@@ -32,6 +24,7 @@ from flbook.lectures.foundation_models.contrastive_digits.coloured_classes impor
 from flbook.lectures.foundation_models.denoising_from_scratch.denoising_networks import PictureDenoiser, PointDenoiser
 from flbook.lectures.foundation_models.denoising_from_scratch.point_mixture import PointMixture
 from flbook.lectures.foundation_models.diffusion.class_signals import ClassSignals
+from flbook.lectures.foundation_models.diffusion.tied_denoiser import TiedDenoiser
 from flbook.lectures.foundation_models.distilled_attention.pixel_sequences import PixelSequences
 from flbook.lectures.in_context_learning.bayes_gap.task_mixture import PlanePrompts, SignPrompts
 from flbook.lectures.in_context_learning.bayes_gap.uniform_attention import UniformAttention
@@ -40,17 +33,25 @@ from flbook.lectures.in_context_learning.concept_prompts.concepts import Concept
 from flbook.lectures.in_context_learning.mamba_regression.drifting_prompts import DriftingPrompts
 from flbook.lectures.in_context_learning.mean_field_langevin.parity import SparseParity
 from flbook.lectures.in_context_learning.nonparametric_rates.function_spaces import FunctionPrompts, fourier_line
+from flbook.lectures.in_context_learning.shared.mamba import Mamba
+from flbook.lectures.in_context_learning.shared.prompt_pool import PromptPool
+from flbook.lectures.in_context_learning.shared.single_index_prompts import SingleIndexPrompts
 from flbook.lectures.in_context_learning.vector_arithmetic.factual_recall import FactualRecall
 from flbook.lectures.in_context_learning.what_is_icl.shifted_prompts import SHIFTS, ShiftedPrompts
 from flbook.lectures.representation.features_in_real_networks.coloured_digits import ColouredDigits
+from flbook.lectures.representation.shared.teacher import Teacher
 from flbook.lectures.training_strategies.expert_clusters.index_clusters import IndexClusters
 from flbook.lectures.training_strategies.mixture_of_experts.clustered import ExpertClusters
+from flbook.lectures.training_strategies.shared.common_and_rare import CommonAndRare
+from flbook.lectures.training_strategies.shared.environments import Environments
+from flbook.lectures.training_strategies.shared.margins import Margins
+from flbook.lectures.training_strategies.shared.rare_features import RareFeatures
+from flbook.lectures.training_strategies.shared.sparse_noise import SparseNoise
+from flbook.lectures.training_strategies.shared.strong_weak import StrongWeak
 from flbook.lectures.training_strategies.sign_descent.bigrams import Bigrams
 from flbook.lectures.training_strategies.sign_descent.two_tokens import TwoTokens
 from flbook.models import TwoLayer
-from flbook.models.mamba import Mamba
 from flbook.models.patch_attention import VisionTransformer
-from flbook.models.tied_denoiser import TiedDenoiser
 from flbook.shapes import Context
 
 SEEDS = (3, 1)

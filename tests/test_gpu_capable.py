@@ -17,14 +17,8 @@ from whole_library import classes
 
 from flbook.data import SignalNoise
 from flbook.data.prompts import LinearPrompts
-from flbook.data.strong_weak import StrongWeak
-from flbook.data.tokens import TokenSelection
 from flbook.dynamics import Gram, GramTraining
-from flbook.dynamics.denoising import DenoisingTraining
-from flbook.dynamics.moments import MomentTraining
 from flbook.dynamics.patches import PatchTraining
-from flbook.dynamics.pooled_tokens import PooledTraining
-from flbook.dynamics.token_gram import TokenTraining
 from flbook.dynamics.weights import WeightTraining
 from flbook.lectures.benign_overfitting.graphs_and_output_layers import graph_training, graphs
 from flbook.lectures.benign_overfitting.graphs_and_output_layers.both_layers import TwoLayerTraining
@@ -33,6 +27,9 @@ from flbook.lectures.benign_overfitting.label_noise_stages.orthogonal_noise impo
 from flbook.lectures.benign_overfitting.label_noise_stages.vgg import VGG
 from flbook.lectures.benign_overfitting.leaky_relu.mixture import Mixture
 from flbook.lectures.benign_overfitting.leaky_relu.single_patch import SinglePatchTraining
+from flbook.lectures.benign_overfitting.shared.pooled_tokens import PooledTraining
+from flbook.lectures.benign_overfitting.shared.token_gram import TokenTraining
+from flbook.lectures.benign_overfitting.shared.tokens import TokenSelection
 from flbook.lectures.benign_overfitting.token_selection.token_attention import TokenAttention
 from flbook.lectures.benign_overfitting.vision_transformer.token_span import SpanTraining
 from flbook.lectures.benign_overfitting.vision_transformer.two_signals import TwoSignals
@@ -47,6 +44,8 @@ from flbook.lectures.foundation_models.denoising_from_scratch.denoising_networks
 from flbook.lectures.foundation_models.denoising_from_scratch.denoising_problem import NoisePrediction
 from flbook.lectures.foundation_models.denoising_from_scratch.noise_schedule import NoiseSchedule
 from flbook.lectures.foundation_models.denoising_from_scratch.point_mixture import PointMixture
+from flbook.lectures.foundation_models.diffusion.denoising import DenoisingTraining
+from flbook.lectures.foundation_models.diffusion.tied_denoiser import TiedDenoiser
 from flbook.lectures.foundation_models.distilled_attention.pixel_transformer import PixelTransformer
 from flbook.lectures.foundation_models.distilled_attention.random_feature_attention import RandomFeatureAttention
 from flbook.lectures.in_context_learning.bayes_gap.uniform_attention import UniformAttention
@@ -58,6 +57,9 @@ from flbook.lectures.in_context_learning.mamba_regression.recursion import Mamba
 from flbook.lectures.in_context_learning.mean_field_langevin.neurons import Neurons, tanh_unit
 from flbook.lectures.in_context_learning.nonparametric_rates import learned_basis
 from flbook.lectures.in_context_learning.nonparametric_rates.learned_basis import CubeFeatures, FeatureAttention
+from flbook.lectures.in_context_learning.shared.attention import LinearAttention, LinearTransformer
+from flbook.lectures.in_context_learning.shared.mamba import Mamba, SelectiveLayer
+from flbook.lectures.in_context_learning.shared.moments import MomentTraining
 from flbook.lectures.in_context_learning.vector_arithmetic.factual_recall import FactualRecall
 from flbook.lectures.in_context_learning.vector_arithmetic.recall import RecallPretraining
 from flbook.lectures.in_context_learning.vector_arithmetic.task_attention import LinearRecall, TaskVectorAttention
@@ -67,27 +69,26 @@ from flbook.lectures.training_strategies.adam_and_gradient_descent.sparse_traini
     SparseTraining,
 )
 from flbook.lectures.training_strategies.cutmix.pasting import CutMix
+from flbook.lectures.training_strategies.federated_learning import clients
 from flbook.lectures.training_strategies.large_steps.weak_feature import StrongWeakTraining
 from flbook.lectures.training_strategies.mixture_of_experts.experts import Experts
 from flbook.lectures.training_strategies.mixture_of_experts.recipe import ExpertTraining
 from flbook.lectures.training_strategies.mixup.mixed_pairs import MixedPairs, StoppedEarly
+from flbook.lectures.training_strategies.shared.by_hand import ByHand
+from flbook.lectures.training_strategies.shared.strong_weak import StrongWeak
 from flbook.lectures.training_strategies.sign_descent.bigrams import Bigrams, BigramTraining
 from flbook.lectures.training_strategies.sign_descent.two_tokens import TwoTokenTransformer
 from flbook.models import TwoLayerCNN
 from flbook.models.activations import Power
-from flbook.models.attention import LinearAttention, LinearTransformer
 from flbook.models.convnet import ConvNet
 from flbook.models.layers import MLP, Linear
-from flbook.models.mamba import Mamba, SelectiveLayer
 from flbook.models.patch_attention import VisionTransformer
-from flbook.models.tied_denoiser import TiedDenoiser
 from flbook.models.transformer import GPT, Block, Norm, PromptTransformer
 from flbook.models.two_layer import TwoLayer
 from flbook.rivals import FrozenCNN
 from flbook.shapes import Context
-from flbook.training import clients, losses, optimizers
+from flbook.training import losses, optimizers
 from flbook.training.batches import Batches
-from flbook.training.by_hand import ByHand
 from flbook.training.fit import fit
 from flbook.training.network import ScaledTraining, Training
 from flbook.training.problem import Around, OwnLaw, OwnSamples, Problem

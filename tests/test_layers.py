@@ -1,4 +1,5 @@
-"""The house: an import points only downwards; what one lecture uses lives in its folder, what two use is core."""
+"""The house: an import points only downwards; what one lecture uses lives in its folder, what several of one chapter
+use in that chapter's `shared`, and what two chapters use is core."""
 
 import ast
 import json
@@ -64,7 +65,7 @@ def _code_of(notebook: Path) -> str:
 def public_names() -> dict[str, str]:
     """What ``flbook.NAME`` gives, and the module that it is in."""
     return next(ast.literal_eval(node.value) for node in ast.parse(FILES["__init__",].read_text()).body
-                if isinstance(node, ast.Assign) and node.targets[0].id == "_HOME")
+                if isinstance(node, ast.Assign) and node.targets[0].id == "PUBLIC")
 
 
 @cache
@@ -114,14 +115,26 @@ def test_imports_point_downwards(parts):
 
 def lecture_of(parts: tuple[str, ...]) -> str | None:
     """The lecture in whose folder a file lies."""
-    return "/".join(parts[1:3]) if parts[0] == "lectures" and len(parts) > 3 else None
+    return "/".join(parts[1:3]) if parts[0] == "lectures" and len(parts) > 3 and parts[2] != "shared" else None
+
+
+def shared_by(parts: tuple[str, ...]) -> str | None:
+    """The chapter in whose `shared` a file lies."""
+    return parts[1] if parts[0] == "lectures" and parts[2:3] == ("shared",) else None
+
+
+COMMANDS = "the command line"
 
 
 def reach() -> dict[tuple[str, ...], set[str]]:
-    """For every file of the library, the lectures that use it: in their folder, on their page, or through the core."""
+    """For every file of the library, the lectures that use it: in their folder, on their page, or through other files.
+
+    The command line is a user too.
+    """
     users = {parts: set() for parts in FILES}
     pages = {page.relative_to(TOP / "book").with_suffix("").as_posix(): page for page in (TOP / "book").rglob("*.ipynb")
              if not {".ipynb_checkpoints", "assignments"} & set(page.parts)}
+    pages[COMMANDS] = FILES["__main__",]
     for lecture, page in pages.items():
         todo = [*files_of(page), *(parts for parts in FILES if lecture_of(parts) == lecture)]
         seen = set()
@@ -141,14 +154,37 @@ USERS = reach()
 CORE = [parts for parts in FILES if parts[0] in LEVEL and parts[0] != "lectures" and parts[-1] != "__init__"]
 
 
+SHARED = [parts for parts in FILES if shared_by(parts) and parts[-1] != "__init__"]
 PUBLIC = {file_of(home(("flbook", name))) for name in public_names()}
 
 
+def chapters(parts: tuple[str, ...]) -> set[str]:
+    """The chapters that use a file."""
+    return {user.partition("/")[0] for user in USERS[parts]}
+
+
 @pytest.mark.parametrize("parts", CORE, ids="/".join)
-def test_what_one_lecture_uses_lives_in_its_folder(parts):
-    """A file of the core serves two lectures, directly or through the core, or whoever imports flbook by its names."""
+def test_what_one_chapter_uses_lives_there(parts):
+    """A file of the core serves two chapters, directly or through other files, or the command line, or it is public."""
     users = USERS[parts]
-    assert len(users) >= 2 or parts in PUBLIC, f"it serves {users or 'tests only'}: it belongs into that folder"
+    assert len(chapters(parts)) >= 2 or COMMANDS in users or parts in PUBLIC, (
+        f"it serves {users or 'tests only'}: it belongs into that lecture's folder, or into the chapter's `shared`")
+
+
+@pytest.mark.parametrize("parts", SHARED, ids="/".join)
+def test_what_a_chapter_shares_serves_two_of_its_lectures_and_nobody_else(parts):
+    assert len(USERS[parts]) >= 2, f"it serves {USERS[parts] or 'tests only'}: it belongs into that lecture's folder"
+    assert chapters(parts) == {shared_by(parts)}, f"it serves {USERS[parts]}: it is core"
+
+
+def test_every_public_file_is_in_the_core():
+    assert PUBLIC <= {*CORE, *(parts for parts in FILES if parts[0] in BESIDE)}, "a public name is no lecture's"
+
+
+@pytest.mark.parametrize("parts", [p for p in FILES if p[0] not in ("lectures", "book")], ids="/".join)
+def test_the_core_names_no_lecture(parts):
+    """Not even as a string: it is given an experiment."""
+    assert "flbook.lectures" not in FILES[parts].read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("parts", [p for p in FILES if p[0] in LEVEL], ids="/".join)
@@ -158,8 +194,9 @@ def test_nothing_computes_with_pictures(parts):
 
 @pytest.mark.parametrize("parts", [p for p in FILES if p[0] == "lectures"], ids="/".join)
 def test_no_lectures_folder_imports_another(parts):
-    others = {lecture_of(path) for path in files_of(FILES[parts])} - {None, lecture_of(parts)}
-    assert not others
+    used = files_of(FILES[parts])
+    assert not {lecture_of(path) for path in used} - {None, lecture_of(parts)}
+    assert not {shared_by(path) for path in used} - {None, parts[1]}, "another chapter's: it is core"
 
 
 @pytest.mark.parametrize("parts", [p for p in FILES if lecture_of(p) and p[-1] != "__init__"], ids="/".join)

@@ -8,10 +8,11 @@ from importlib import import_module
 
 __version__ = "0.1.0"
 
-_HOME = {
+# What a network or an experiment of one's own may ask for, and where it is: names, and files asked for by a dot. These
+# are core even if a single lecture uses them; anything else that one lecture or one chapter uses lives there.
+PUBLIC = {
     "SignalNoise": "flbook.data.signal_noise",
     "TwoLayerCNN": "flbook.models.cnn",
-    "TiedDenoiser": "flbook.models.tied_denoiser",
     "relu": "flbook.models.activations",
     "relu_power": "flbook.models.activations",
     "leaky_relu": "flbook.models.activations",
@@ -27,28 +28,27 @@ _HOME = {
     "rmsprop": "flbook.training.optimizers",
     "weight_decay": "flbook.training.optimizers",
     "then": "flbook.training.optimizers",
-    "federated_averaging": "flbook.training.clients",
     "Training": "flbook.training.network",
     "WeightTraining": "flbook.dynamics.weights",
     "GramTraining": "flbook.dynamics.gram",
     "PatchTraining": "flbook.dynamics.patches",
     "draw_gram": "flbook.dynamics.wishart",
-    "DenoisingTraining": "flbook.dynamics.denoising",
-    "noising": "flbook.theory.noise_prediction",
     "Batches": "flbook.training.batches",
     "fit": "flbook.training.fit",
+    "in_context": "flbook.estimators",
+    "tangent_kernel": "flbook.dynamics",
     "results": "flbook.runs",
     "Claims": "flbook.book.claims",
 }
 
-__all__ = [*sorted(_HOME), "__version__"]
+__all__ = [*sorted(PUBLIC), "__version__"]
 
 
 def __getattr__(name: str):
     """Resolve a public name, or a submodule, when it is first asked for."""
-    if name in _HOME:
-        home = import_module(_HOME[name])
-        return getattr(home, name, None) or import_module(f"{_HOME[name]}.{name}")
+    if name in PUBLIC:
+        home = import_module(PUBLIC[name])
+        return getattr(home, name, None) or import_module(f"{PUBLIC[name]}.{name}")
     if not name.startswith("_"):
         try:
             return import_module(f"flbook.{name}")
@@ -59,4 +59,4 @@ def __getattr__(name: str):
 
 
 def __dir__():
-    return sorted([*globals(), *_HOME])
+    return sorted([*globals(), *PUBLIC])

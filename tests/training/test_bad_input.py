@@ -7,9 +7,9 @@ import torch
 
 from flbook.data import SignalNoise
 from flbook.dynamics import GramTraining
+from flbook.lectures.training_strategies.federated_learning.clients import FederatedAveraging
 from flbook.models import TwoLayerCNN
 from flbook.training.batches import Batches
-from flbook.training.clients import FederatedAveraging
 from flbook.training.fit import fit
 from flbook.training.network import Training
 from flbook.training.optimizers import (

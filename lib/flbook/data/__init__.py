@@ -3,7 +3,6 @@
 from flbook.data.prompts import LinearPrompts, Prompts, TaskPool
 from flbook.data.signal_noise import Sample, SignalNoise
 from flbook.data.single_index import SingleIndex, SingleIndexSample
-from flbook.data.teacher import Taught, Teacher
 
 __all__ = [
     "LinearPrompts",
@@ -13,6 +12,4 @@ __all__ = [
     "SingleIndex",
     "SingleIndexSample",
     "TaskPool",
-    "Taught",
-    "Teacher",
 ]

@@ -2,7 +2,7 @@
 
 Read from the syntax, never executed. A file is in the closure when a name is imported from it, or it is imported
 itself; a package that is only passed through (`a` and `a.b` in ``from a.b.c import x``) is not, so a list in its
-``__init__`` may grow. Names that `flbook` resolves on first use (its ``_HOME``) are followed to their home. Not seen:
+``__init__`` may grow. Names that `flbook` resolves on first use (its ``PUBLIC``) are followed to their home. Not seen:
 installed packages, data files, and imports by a name that is computed; these are listed by `unseen`.
 """
 
@@ -125,7 +125,7 @@ def _homes() -> dict[str, str]:
     """Where flbook finds its public names, as its ``__init__`` says it."""
     tree = ast.parse((PACKAGE / "__init__.py").read_bytes())
     values = {ast.unparse(node.targets[0]): node.value for node in tree.body if isinstance(node, ast.Assign)}
-    return ast.literal_eval(values["_HOME"])
+    return ast.literal_eval(values["PUBLIC"])
 
 
 def _root(file: Path) -> Path:

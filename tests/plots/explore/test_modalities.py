@@ -14,7 +14,7 @@ from flbook.lectures.foundation_models.contrastive.paired_training import (
 )
 from flbook.lectures.foundation_models.contrastive.patch_encoder import PatchEncoder
 from flbook.lectures.foundation_models.contrastive.two_modalities import TwoModalities
-from flbook.training.info_nce import InfoNCE, all_others, other_labels
+from flbook.lectures.foundation_models.shared.info_nce import InfoNCE, all_others, other_labels
 
 LOSSES = {1: ONE_MODALITY, 2: TWO_MODALITIES}
 AT = (0, 1, 30)

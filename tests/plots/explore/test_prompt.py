@@ -7,9 +7,9 @@ from scipy.integrate import dblquad, quad
 
 from flbook.data.prompts import LinearPrompts
 from flbook.estimators import Averaging, GradientStep, LeastSquares, Ridge
-from flbook.models.attention import LinearAttention
+from flbook.lectures.in_context_learning.shared import attention_risk as theory
+from flbook.lectures.in_context_learning.shared.attention import LinearAttention
 from flbook.shapes import Context
-from flbook.theory import attention_risk as theory
 
 INPUTS = {"line": (1.0, 0.0), "round": (1.0, 1.0), "long": (1.8, 0.2)}
 NAMES = ("layer", "step", "average", "squares", "bayes")

@@ -1,7 +1,7 @@
 /* In-context regression: what a layer of linear attention makes of a prompt, and what others make of it.
 
    Every predictor answers <b, x> with weights b that it reads off the prompt's moments. Names and formulas are those of
-   flbook/theory/attention_risk.py and flbook/estimators/in_context.py. Inputs have two coordinates, uncorrelated ones of
+   flbook/lectures/in_context_learning/shared/attention_risk.py and flbook/estimators/in_context.py. Inputs have two coordinates, uncorrelated ones of
    variances lam; one dimension is the case in which the second has variance 0. */
 (live => {
 "use strict";

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from flbook.data.tokens import TokenSelection
+from flbook.lectures.benign_overfitting.shared.tokens import TokenSelection
 from flbook.lectures.benign_overfitting.token_selection.token_attention import TokenAttention
 
 DATA = TokenSelection(n=6, d=30, mu_norm=5.0, tokens=4)

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from flbook import measures
-from flbook.data.tokens import TokenSelection
 from flbook.lectures.benign_overfitting import token_selection
+from flbook.lectures.benign_overfitting.shared.tokens import TokenSelection
 from flbook.lectures.benign_overfitting.token_selection import Setting, run, selection
 from flbook.lectures.benign_overfitting.token_selection.token_attention import TokenAttention
 from flbook.training.fit import fit

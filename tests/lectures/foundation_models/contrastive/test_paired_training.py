@@ -14,8 +14,8 @@ from flbook.lectures.foundation_models.contrastive.paired_training import (
 )
 from flbook.lectures.foundation_models.contrastive.patch_encoder import PatchEncoder
 from flbook.lectures.foundation_models.contrastive.two_modalities import TwoModalities
+from flbook.lectures.foundation_models.shared.info_nce import all_others, other_labels
 from flbook.models.activations import identity
-from flbook.training.info_nce import all_others, other_labels
 
 DATA = TwoModalities(n=8, d=40, mu_norm=2.0, second_norm=3.0, sigma_eps=0.3)
 PAIRS = DATA.draw(0)

@@ -5,7 +5,7 @@ import torch
 
 from flbook import rng
 from flbook.lectures.foundation_models.contrastive.patch_encoder import PatchEncoder
-from flbook.training.info_nce import similarities
+from flbook.lectures.foundation_models.shared.info_nce import similarities
 
 
 def test_features_by_hand():

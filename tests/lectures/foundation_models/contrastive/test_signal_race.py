@@ -10,8 +10,8 @@ from flbook import fit, gradient_descent
 from flbook.lectures.foundation_models.contrastive import downstream, signal_race
 from flbook.lectures.foundation_models.contrastive.paired_training import ONE_MODALITY, TWO_MODALITIES, drawn_pairs
 from flbook.lectures.foundation_models.contrastive.two_modalities import TwoModalities
+from flbook.lectures.foundation_models.shared.info_nce import all_others
 from flbook.models.activations import identity
-from flbook.training.info_nce import all_others
 
 N, D, LR, STEPS = 12, 600, 0.01, 15
 DATA = TwoModalities(n=N, d=D, mu_norm=3.0, second_norm=6.0, sigma_eps=0.0, orthogonal=True)

@@ -9,7 +9,7 @@ import torch
 from flbook import fit, gradient_descent
 from flbook.lectures.foundation_models import diffusion
 from flbook.lectures.foundation_models.diffusion import Setting
-from flbook.theory.noise_prediction import noising, stationary_point
+from flbook.lectures.foundation_models.diffusion.noise_prediction import noising, stationary_point
 
 TINY = Setting.tiny()
 LONG = replace(TINY, n_snr2=(0.75,), mu=(4.0,), t=(0.2,), d=400, steps=3000)

@@ -87,7 +87,7 @@ def test_every_way_to_share_now():
 
 def test_degrees_of_freedom_by_hand():
     tokens = torch.cat(distilled_attention.attended(0)[1])[:, 1].flatten(0, 1).double().numpy()
-    from flbook.theory.degrees_of_freedom import drawn_tokens
+    from flbook.lectures.foundation_models.shared.degrees_of_freedom import drawn_tokens
 
     some = drawn_tokens(tokens, 60)
     gram = np.exp(some @ some.T / 4) / 60

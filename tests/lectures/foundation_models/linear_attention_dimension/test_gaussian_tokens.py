@@ -7,7 +7,7 @@ import pytest
 
 from flbook import rng
 from flbook.lectures.foundation_models.linear_attention_dimension.gaussian_tokens import GaussianTokens
-from flbook.theory.degrees_of_freedom import degrees_of_freedom
+from flbook.lectures.foundation_models.shared.degrees_of_freedom import degrees_of_freedom
 
 LAWS = ("plain", "orthogonal", "wide", "optimal")
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from flbook.dynamics import mean_field
 from flbook.lectures.in_context_learning import attention_landscape as lecture
 from flbook.lectures.in_context_learning.attention_landscape import Setting
 from flbook.lectures.in_context_learning.attention_landscape import landscape as theory
+from flbook.lectures.in_context_learning.shared import mean_field
 from flbook.runs import results
 
 TINY = Setting.tiny()

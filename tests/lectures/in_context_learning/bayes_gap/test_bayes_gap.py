@@ -3,9 +3,9 @@
 import numpy as np
 import torch
 
-from flbook.data.prompt_pool import PromptPool
 from flbook.lectures.in_context_learning import bayes_gap as lecture
 from flbook.lectures.in_context_learning.bayes_gap import Planes, Setting
+from flbook.lectures.in_context_learning.shared.prompt_pool import PromptPool
 
 TINY = Setting.tiny()
 

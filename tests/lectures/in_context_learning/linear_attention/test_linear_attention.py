@@ -5,7 +5,7 @@ import torch
 
 from flbook.lectures.in_context_learning import linear_attention
 from flbook.lectures.in_context_learning.linear_attention import Setting, covariance_of, measure
-from flbook.theory import attention_risk as theory
+from flbook.lectures.in_context_learning.shared import attention_risk as theory
 
 
 def test_rivals_are_ordered_and_one_layer_is_the_closed_form():

@@ -5,10 +5,10 @@ import pytest
 import torch
 
 from flbook import hermite
-from flbook.data.single_index_prompts import SingleIndexPrompts
 from flbook.lectures.in_context_learning.low_dimensional_targets import alignment as theory
-from flbook.models.attention import LinearAttention
-from flbook.models.relu_layer import ReLULayer
+from flbook.lectures.in_context_learning.shared.attention import LinearAttention
+from flbook.lectures.in_context_learning.shared.relu_layer import ReLULayer
+from flbook.lectures.in_context_learning.shared.single_index_prompts import SingleIndexPrompts
 
 
 def test_alignment_of_the_exact_step():

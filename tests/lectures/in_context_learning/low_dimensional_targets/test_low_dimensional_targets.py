@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from flbook.data.single_index_prompts import SingleIndexPrompts
-from flbook.dynamics import attention_pretraining as pretraining
-from flbook.dynamics.prompt_network import two_layer
 from flbook.lectures.in_context_learning import low_dimensional_targets as lecture
 from flbook.lectures.in_context_learning.low_dimensional_targets import Setting, measure
+from flbook.lectures.in_context_learning.shared import attention_pretraining as pretraining
+from flbook.lectures.in_context_learning.shared.prompt_network import two_layer
+from flbook.lectures.in_context_learning.shared.single_index_prompts import SingleIndexPrompts
 
 TINY = Setting.tiny()
 

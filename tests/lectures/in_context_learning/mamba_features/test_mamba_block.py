@@ -4,7 +4,7 @@ import torch
 from torch.nn.functional import silu, softplus
 
 from flbook.lectures.in_context_learning.mamba_features.mamba_block import average_of_gates, square_reader
-from flbook.models.mamba import Mamba
+from flbook.lectures.in_context_learning.shared.mamba import Mamba
 from flbook.shapes import Context
 
 N, D = 12, 3

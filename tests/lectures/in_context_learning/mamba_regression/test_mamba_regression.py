@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 
 from flbook.lectures.in_context_learning import mamba_regression as experiment
 from flbook.lectures.in_context_learning.mamba_regression import Setting
-from flbook.theory import forgetting as theory
+from flbook.lectures.in_context_learning.shared import forgetting as theory
 
 TINY = replace(Setting.tiny(), d=(3,), steps=300)
 

@@ -5,8 +5,8 @@ import torch
 
 from flbook.data.prompts import LinearPrompts
 from flbook.lectures.in_context_learning.mamba_regression.recursion import MambaTraining
-from flbook.models.mamba import Mamba
-from flbook.theory import forgetting as theory
+from flbook.lectures.in_context_learning.shared import forgetting as theory
+from flbook.lectures.in_context_learning.shared.mamba import Mamba
 from flbook.training.fit import fit
 from flbook.training.optimizers import GradientDescent, Momentum
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from flbook.dynamics import mean_field
 from flbook.estimators.in_context import LeastSquares
 from flbook.lectures.in_context_learning import mean_field_features as lecture
 from flbook.lectures.in_context_learning.mean_field_features import Setting
+from flbook.lectures.in_context_learning.shared import mean_field
 
 TINY = Setting.tiny()
 

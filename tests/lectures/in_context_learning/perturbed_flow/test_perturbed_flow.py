@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from flbook.dynamics import mean_field
-from flbook.dynamics.mean_field import Particles, Population
 from flbook.lectures.in_context_learning import perturbed_flow as lecture
 from flbook.lectures.in_context_learning.perturbed_flow import BUILD, SADDLES, Setting
 from flbook.lectures.in_context_learning.perturbed_flow.perturbation import norm
 from flbook.lectures.in_context_learning.perturbed_flow.saddles import guided_share
+from flbook.lectures.in_context_learning.shared import mean_field
+from flbook.lectures.in_context_learning.shared.mean_field import Particles, Population
 
 TINY = Setting.tiny()
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from flbook.data.prompts import TaskPool
+from flbook.lectures.in_context_learning.shared.attention_risk import attention_optimum, attention_risk
 from flbook.lectures.in_context_learning.task_diversity import pool_risk as theory
-from flbook.theory.attention_risk import attention_optimum, attention_risk
 
 
 def pool(count, d, seed=0):

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from flbook.data.prompts import LinearPrompts, TaskPool
-from flbook.dynamics.moments import draw_moments
 from flbook.lectures.in_context_learning import task_diversity
+from flbook.lectures.in_context_learning.shared.moments import draw_moments
 from flbook.lectures.in_context_learning.task_diversity import Pretrained, exact_risk, features
 
 

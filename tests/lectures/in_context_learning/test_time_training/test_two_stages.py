@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from flbook import hermite
-from flbook.data.single_index_prompts import SingleIndexPrompts
+from flbook.lectures.in_context_learning.shared.single_index_prompts import SingleIndexPrompts
 from flbook.lectures.in_context_learning.test_time_training import two_stages as stages
 from flbook.lectures.in_context_learning.test_time_training.two_stages import Readout
 from flbook.shapes import Context

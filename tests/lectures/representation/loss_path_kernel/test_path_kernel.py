@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from flbook import rivals
-from flbook.data import SignalNoise, Teacher
+from flbook.data import SignalNoise
 from flbook.dynamics.tangent_kernel import neuron_kernel, tangent_kernel
 from flbook.lectures.representation.loss_path_kernel.path_kernel import (
     Probe,
@@ -16,6 +16,7 @@ from flbook.lectures.representation.loss_path_kernel.path_kernel import (
     resampled_bound,
     trace,
 )
+from flbook.lectures.representation.shared.teacher import Teacher
 from flbook.models import TwoLayer, TwoLayerCNN, softplus
 from flbook.training.losses import logistic, squared
 from flbook.training.network import Training

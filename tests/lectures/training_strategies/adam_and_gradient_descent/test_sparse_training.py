@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from flbook import fit, gradient_descent
-from flbook.data.sparse_noise import SparseNoise
 from flbook.lectures.training_strategies.adam_and_gradient_descent.sparse_training import SparseTraining, network
+from flbook.lectures.training_strategies.shared.sparse_noise import SparseNoise
 from flbook.training.network import LazyTraining, Training
 from flbook.training.optimizers import SignDescent
 

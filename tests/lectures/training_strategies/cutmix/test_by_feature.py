@@ -4,11 +4,11 @@ import pytest
 import torch
 
 from flbook import TwoLayerCNN, fit, gradient_descent, rng
-from flbook.data.rare_features import RareFeatures
 from flbook.lectures.training_strategies import cutmix
 from flbook.lectures.training_strategies.cutmix.by_feature import errors, feature_parts
 from flbook.lectures.training_strategies.cutmix.leaky_bend import LeakyBend
 from flbook.lectures.training_strategies.cutmix.pasting import Cutout
+from flbook.lectures.training_strategies.shared.rare_features import RareFeatures
 
 DATA = RareFeatures(n=40, d=60, patches=4, trace=0.3)
 

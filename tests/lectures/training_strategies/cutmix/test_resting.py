@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from flbook.data.rare_features import RareFeatures
 from flbook.lectures.training_strategies.cutmix import smoothing_for
 from flbook.lectures.training_strategies.cutmix.pasting import CutMix, Cutout
 from flbook.lectures.training_strategies.cutmix.resting import loss_of, plateau, resting_output
+from flbook.lectures.training_strategies.shared.rare_features import RareFeatures
 
 LAWS = [(3, None), (4, None), (5, None), (3, (0.0, 0.9, 0.1, 0.0)), (4, (0.3, 0.3, 0.1, 0.1, 0.2))]
 

@@ -7,6 +7,7 @@ import torch
 
 from flbook import fit, rng
 from flbook.lectures.training_strategies.federated_learning import Setting
+from flbook.lectures.training_strategies.federated_learning.clients import FederatedAveraging
 from flbook.lectures.training_strategies.federated_learning.federation import (
     agreeing,
     apart,
@@ -15,7 +16,6 @@ from flbook.lectures.training_strategies.federated_learning.federation import (
     strengths,
 )
 from flbook.models.cnn import initial_weights
-from flbook.training.clients import FederatedAveraging
 from flbook.training.optimizers import GradientDescent
 
 TINY = Setting.tiny()

@@ -8,14 +8,14 @@ import pytest
 import torch
 
 from flbook import Training, TwoLayerCNN, fit, gradient_descent
-from flbook.data.strong_weak import StrongWeak
 from flbook.dynamics.patches import PatchTraining
 from flbook.lectures.training_strategies import large_steps
 from flbook.lectures.training_strategies.large_steps import Setting
 from flbook.lectures.training_strategies.large_steps.weak_feature import StrongWeakTraining
+from flbook.lectures.training_strategies.shared.by_hand import ByHand
+from flbook.lectures.training_strategies.shared.strong_weak import StrongWeak
 from flbook.models.activations import relu_power
 from flbook.training.batches import Batches
-from flbook.training.by_hand import ByHand
 from flbook.training.losses import squared
 
 TINY = Setting.tiny()

@@ -6,11 +6,11 @@ import pytest
 import torch
 
 from flbook import fit
-from flbook.data.common_and_rare import CommonAndRare
 from flbook.lectures.training_strategies.mixup.cross_term import fastest, rates, weights
 from flbook.lectures.training_strategies.mixup.mixed_pairs import MixedPairs
 from flbook.lectures.training_strategies.mixup.squares import training, weighted
 from flbook.lectures.training_strategies.mixup.tied import grown
+from flbook.lectures.training_strategies.shared.common_and_rare import CommonAndRare
 from flbook.training.optimizers import GradientDescent
 
 PAIRS = [(0.6, 0.6), (0.6, 1.0), (1.0, 0.6), (0.75, 0.6), (1.0, 1.0)]

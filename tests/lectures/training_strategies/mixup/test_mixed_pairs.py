@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from flbook import TwoLayerCNN, fit
-from flbook.data.common_and_rare import CommonAndRare
 from flbook.dynamics.patches import PatchTraining
 from flbook.lectures.training_strategies.mixup.mixed_pairs import MixedPairs, StoppedEarly
 from flbook.lectures.training_strategies.mixup.squares import training
+from flbook.lectures.training_strategies.shared.common_and_rare import CommonAndRare
 from flbook.models.activations import Power, relu
 from flbook.training.batches import Batches
 from flbook.training.losses import logistic

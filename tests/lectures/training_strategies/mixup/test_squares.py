@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from flbook import Training, TwoLayerCNN, fit
-from flbook.data.common_and_rare import CommonAndRare
 from flbook.lectures.training_strategies.mixup.squares import on_feature, test_error, training, weighted
+from flbook.lectures.training_strategies.shared.common_and_rare import CommonAndRare
 from flbook.models.activations import Power
 from flbook.training.optimizers import GradientDescent
 

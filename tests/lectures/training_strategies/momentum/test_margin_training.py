@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from flbook import TwoLayerCNN, fit, gradient_descent, measures, rng
-from flbook.data.margins import Margins
 from flbook.lectures.training_strategies.momentum import rule
 from flbook.lectures.training_strategies.momentum.margin_training import (
     coasting_to,
@@ -12,6 +11,7 @@ from flbook.lectures.training_strategies.momentum.margin_training import (
     on_fresh,
     training,
 )
+from flbook.lectures.training_strategies.shared.margins import Margins
 from flbook.models.activations import cube
 from flbook.training.network import Training
 

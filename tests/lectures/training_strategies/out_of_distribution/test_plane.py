@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from flbook import fit, gradient_descent
-from flbook.data.environments import Environments
 from flbook.lectures.training_strategies.out_of_distribution.environment_training import features, training
 from flbook.lectures.training_strategies.out_of_distribution.penalties import InvariantRisk, RiskVariance
 from flbook.lectures.training_strategies.out_of_distribution.plane import Plane
+from flbook.lectures.training_strategies.shared.environments import Environments
 
 
 def objective(plane: Plane, w: np.ndarray) -> float:

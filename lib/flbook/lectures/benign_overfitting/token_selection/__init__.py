@@ -16,10 +16,10 @@ import xarray as xr
 
 from flbook import devices, measures
 from flbook.data.signal_noise import flipped_labels
-from flbook.data.tokens import OPPOSED, RELEVANT, TokenSelection
 from flbook.domains import Count, FlipProbability, Fraction, Natural, Positive, Range
-from flbook.dynamics.pooled_tokens import PooledTraining
-from flbook.dynamics.token_gram import TokenGram, TokenTraining, gradient_flow
+from flbook.lectures.benign_overfitting.shared.pooled_tokens import PooledTraining
+from flbook.lectures.benign_overfitting.shared.token_gram import TokenGram, TokenTraining, gradient_flow
+from flbook.lectures.benign_overfitting.shared.tokens import OPPOSED, RELEVANT, TokenSelection
 from flbook.models.cnn import initial_weights
 from flbook.runs import Grid, axis, cached, labelled, sweeps
 from flbook.shapes import Quantity

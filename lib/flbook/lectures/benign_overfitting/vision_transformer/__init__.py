@@ -18,7 +18,7 @@ import xarray as xr
 from flbook import devices, measures, rng
 from flbook.data.signal_noise import alternating_labels
 from flbook.domains import Count, Natural, NonNegative, Positive, Range
-from flbook.dynamics.pooled_tokens import PooledTraining
+from flbook.lectures.benign_overfitting.shared.pooled_tokens import PooledTraining
 from flbook.lectures.benign_overfitting.vision_transformer.token_span import SpanTraining, check_room, draw_atoms
 from flbook.runs import Grid, axis, cached, labelled, single_precision, sweeps
 from flbook.shapes import Quantity

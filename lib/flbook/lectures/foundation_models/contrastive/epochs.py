@@ -22,11 +22,11 @@ from flbook.lectures.foundation_models.contrastive.paired_training import (
     drawn_pairs,
 )
 from flbook.lectures.foundation_models.contrastive.two_modalities import TwoModalities
+from flbook.lectures.foundation_models.shared.info_nce import all_others
 from flbook.models.activations import identity
 from flbook.runs import Grid, axis, cached, labelled, sweeps
 from flbook.shapes import Quantity
 from flbook.training.fit import fit
-from flbook.training.info_nce import all_others
 from flbook.training.optimizers import GradientDescent
 
 VERSION = 1

@@ -23,8 +23,8 @@ from flbook.dynamics.gram import Gram
 from flbook.dynamics.wishart import draw_gram
 from flbook.lectures.foundation_models.contrastive.patch_encoder import PatchEncoder
 from flbook.lectures.foundation_models.contrastive.two_modalities import Pairs, TwoModalities
+from flbook.lectures.foundation_models.shared.info_nce import InfoNCE, check_negatives, other_labels
 from flbook.models.activations import relu
-from flbook.training.info_nce import InfoNCE, check_negatives, other_labels
 from flbook.training.losses import check_labels
 from flbook.training.problem import OwnLaw, Params
 
@@ -51,7 +51,7 @@ class ContrastiveTraining(OwnLaw):
     --------
     >>> from flbook import fit, gradient_descent
     >>> from flbook.lectures.foundation_models.contrastive.two_modalities import TwoModalities
-    >>> from flbook.training.info_nce import other_labels
+    >>> from flbook.lectures.foundation_models.shared.info_nce import other_labels
     >>> pairs = TwoModalities(n=20, d=200).draw(seed=0)
     >>> encoders = PatchEncoder(d=200, m=5), PatchEncoder(d=200, m=5, role="second weights")
     >>> problem = ContrastiveTraining.of(pairs, encoders, TWO_MODALITIES, other_labels(pairs.y))

@@ -20,9 +20,9 @@ from torch import Tensor, nn
 from flbook.lectures.foundation_models.contrastive_digits.captions import caption, every_caption
 from flbook.lectures.foundation_models.contrastive_digits.coloured_classes import CLASSES, ColouredClasses
 from flbook.lectures.foundation_models.contrastive_digits.views import view
+from flbook.lectures.foundation_models.shared.info_nce import InfoNCE, all_others
 from flbook.models.layers import MLP
 from flbook.training.batches import Batches
-from flbook.training.info_nce import InfoNCE, all_others
 from flbook.training.losses import cross_entropy
 from flbook.training.problem import Params, Problem, refuse
 

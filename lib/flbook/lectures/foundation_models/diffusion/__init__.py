@@ -14,12 +14,12 @@ import xarray as xr
 
 from flbook import devices
 from flbook.domains import Count, Natural, NonNegative, Positive
-from flbook.dynamics.denoising import DenoisingTraining, check_depth, draw_basis
 from flbook.dynamics.patches import Basis, PatchTraining
+from flbook.lectures.foundation_models.diffusion.denoising import DenoisingTraining, check_depth, draw_basis
+from flbook.lectures.foundation_models.diffusion.noise_prediction import noising
 from flbook.models.activations import square
 from flbook.runs import Grid, axis, cached, labelled, lattice, sweeps
 from flbook.shapes import Quantity, signs
-from flbook.theory.noise_prediction import noising
 from flbook.training.fit import fit
 from flbook.training.optimizers import GradientDescent, Momentum
 from flbook.training.problem import Params

@@ -9,12 +9,12 @@ from torch import Tensor
 
 from flbook.data.images import ImageNoise, digits
 from flbook.domains import Count, Natural, Positive, checked_arguments
-from flbook.dynamics.denoising import DenoisingTraining
 from flbook.dynamics.patches import PatchTraining
+from flbook.lectures.foundation_models.diffusion.denoising import DenoisingTraining
+from flbook.lectures.foundation_models.diffusion.noise_prediction import noising
+from flbook.lectures.foundation_models.diffusion.tied_denoiser import TiedDenoiser
 from flbook.models.activations import square
 from flbook.models.cnn import TwoLayerCNN
-from flbook.models.tied_denoiser import TiedDenoiser
-from flbook.theory.noise_prediction import noising
 from flbook.training.fit import fit
 from flbook.training.optimizers import GradientDescent, Momentum
 

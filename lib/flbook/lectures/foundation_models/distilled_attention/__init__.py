@@ -24,8 +24,13 @@ from flbook.lectures.foundation_models.distilled_attention.linear_layers import 
 )
 from flbook.lectures.foundation_models.distilled_attention.pixel_training import NETWORKS, SHAPE, opened
 from flbook.lectures.foundation_models.distilled_attention.pixel_transformer import PixelTransformer
+from flbook.lectures.foundation_models.shared.degrees_of_freedom import (
+    attention_gram,
+    degrees_of_freedom,
+    drawn_tokens,
+    gram_spectrum,
+)
 from flbook.runs import Grid, axis, labelled, single_precision, sweeps
-from flbook.theory.degrees_of_freedom import attention_gram, degrees_of_freedom, drawn_tokens, gram_spectrum
 
 VERSION = 1
 

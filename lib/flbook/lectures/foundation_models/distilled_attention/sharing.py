@@ -3,7 +3,7 @@
 import numpy as np
 
 from flbook.domains import Count, checked_arguments
-from flbook.theory.degrees_of_freedom import allocation
+from flbook.lectures.foundation_models.shared.degrees_of_freedom import allocation
 
 
 @checked_arguments
@@ -15,7 +15,7 @@ def shared(weights: np.ndarray, budget: Count) -> np.ndarray:
     Examples
     --------
     >>> shared(np.array([132.0, 171.0, 780.0, 794.0]), 16)
-    array([ 5,  6, 26, 27])
+    array([ 4,  6, 27, 27])
     """
     found = allocation(weights, budget)
     exact = budget * len(weights) * np.asarray(weights) / np.sum(weights)

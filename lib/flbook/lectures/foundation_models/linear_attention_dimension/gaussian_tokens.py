@@ -20,7 +20,7 @@ import numpy as np
 
 from flbook import hermite, rng
 from flbook.domains import Checked, Count, Natural, Positive, checked_arguments
-from flbook.theory.degrees_of_freedom import Spectrum, gaussian_spectrum, kernel_scale
+from flbook.lectures.foundation_models.shared.degrees_of_freedom import Spectrum, gaussian_spectrum, kernel_scale
 
 _GRID = np.linspace(-14, 14, 4001)  # beyond it the squared Hermite functions that are used have no mass
 

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from flbook import plots
 from flbook.lectures.foundation_models.linear_attention_dimension.gaussian_tokens import GaussianTokens
-from flbook.theory.degrees_of_freedom import features_needed
+from flbook.lectures.foundation_models.shared.degrees_of_freedom import features_needed
 
 PAINT = dict(zip(("plain", "optimal", "wide", "orthogonal"), plots.look.OTHERS, strict=True))
 MARKS = {"plain": "^", "orthogonal": "v", "wide": "s", "optimal": "o"}

@@ -14,11 +14,11 @@ import xarray as xr
 from torch import Tensor
 
 from flbook import devices
-from flbook.data.prompt_pool import PromptPool
 from flbook.data.prompts import Prompts
 from flbook.domains import Count, Natural, Positive
 from flbook.lectures.in_context_learning.bayes_gap.task_mixture import PlanePrompts, SignPrompts
 from flbook.lectures.in_context_learning.bayes_gap.uniform_attention import UniformAttention
+from flbook.lectures.in_context_learning.shared.prompt_pool import PromptPool
 from flbook.runs import Grid, axis, cached, labelled, single_precision, sweeps
 from flbook.training.pretrain import Recipe, pretrain
 

@@ -1,8 +1,8 @@
 r"""Linear attention on linear regression: one layer is one step, and what several layers add.
 
 Claim (Zhang, Frei and Bartlett 2024; Ahn et al. 2023; Wu et al. 2024): trained by gradients on prompts, one layer of
-linear attention becomes one step of preconditioned gradient descent with the closed form of
-`flbook.theory.attention_risk`; L layers become L such steps on inputs that they move on the way.
+linear attention becomes one step of preconditioned gradient descent with the closed form of the
+chapter's `attention_risk`; L layers become L such steps on inputs that they move on the way.
 
 Settings: the isotropic problem, and one with a rotated covariance and tasks of the inverse covariance. All risks are
 mean squared errors without a factor 1/2, averaged over the query in closed form.
@@ -17,13 +17,13 @@ import xarray as xr
 
 from flbook import rng
 from flbook.data.prompts import LinearPrompts
-from flbook.data.single_index_prompts import SingleIndexPrompts
 from flbook.domains import Count, Natural, Positive
-from flbook.dynamics.moments import MomentTraining, draw_moments, readout
-from flbook.models.attention import layers as attention_layers
+from flbook.lectures.in_context_learning.shared import attention_risk as theory
+from flbook.lectures.in_context_learning.shared.attention import layers as attention_layers
+from flbook.lectures.in_context_learning.shared.moments import MomentTraining, draw_moments, readout
+from flbook.lectures.in_context_learning.shared.single_index_prompts import SingleIndexPrompts
 from flbook.runs import Grid, axis, labelled, sweeps
 from flbook.shapes import Context
-from flbook.theory import attention_risk as theory
 from flbook.training.fit import fit
 from flbook.training.optimizers import Adam
 

@@ -8,8 +8,8 @@ from matplotlib.figure import Figure
 from flbook import plots
 from flbook.data.prompts import LinearPrompts
 from flbook.estimators import Averaging, LeastSquares, Ridge
-from flbook.models.attention import LinearAttention
-from flbook.theory import attention_risk as theory
+from flbook.lectures.in_context_learning.shared import attention_risk as theory
+from flbook.lectures.in_context_learning.shared.attention import LinearAttention
 
 NAMES = ("linear attention", "averaging", "least squares", "Bayes")
 

@@ -19,14 +19,14 @@ import torch
 import xarray as xr
 
 from flbook import devices, rng
-from flbook.data.single_index_prompts import SingleIndexPrompts
 from flbook.domains import Count, Natural, NonNegative, Positive
-from flbook.dynamics import attention_pretraining as pretraining
-from flbook.dynamics.attention_pretraining import Example
 from flbook.estimators.in_context import KernelRidge
 from flbook.lectures.in_context_learning.low_dimensional_targets import alignment as theory
+from flbook.lectures.in_context_learning.shared import attention_pretraining as pretraining
+from flbook.lectures.in_context_learning.shared.attention_pretraining import Example
+from flbook.lectures.in_context_learning.shared.relu_layer import ReLULayer
+from flbook.lectures.in_context_learning.shared.single_index_prompts import SingleIndexPrompts
 from flbook.models import kernels
-from flbook.models.relu_layer import ReLULayer
 from flbook.runs import Grid, axis, labelled, sweeps
 from flbook.shapes import Context
 

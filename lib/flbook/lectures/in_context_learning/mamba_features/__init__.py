@@ -17,18 +17,18 @@ import xarray as xr
 from torch import Tensor
 
 from flbook import hermite
-from flbook.data.single_index_prompts import SingleIndexPrompts
 from flbook.domains import Count, Natural
 from flbook.estimators import KernelRidge
-from flbook.estimators.online import LeastMeanSquares
 from flbook.lectures.in_context_learning.mamba_features import gates as law
 from flbook.lectures.in_context_learning.mamba_features.gates import mixture, places, silu_gates
 from flbook.lectures.in_context_learning.mamba_features.mamba_block import MambaBlock, average_of_gates, square_reader
+from flbook.lectures.in_context_learning.shared import forgetting as theory
+from flbook.lectures.in_context_learning.shared.mamba import Mamba, tokens
+from flbook.lectures.in_context_learning.shared.online import LeastMeanSquares
+from flbook.lectures.in_context_learning.shared.single_index_prompts import SingleIndexPrompts
 from flbook.models import kernels
-from flbook.models.mamba import Mamba, tokens
 from flbook.runs import Grid, axis, labelled, sweeps
 from flbook.shapes import Context
-from flbook.theory import forgetting as theory
 
 VERSION = 1
 LINK = hermite.he(3)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.functional import pad, silu
 
 from flbook.domains import Count, Positive, checked_arguments
-from flbook.models.mamba import SelectiveLayer, tokens
+from flbook.lectures.in_context_learning.shared.mamba import SelectiveLayer, tokens
 from flbook.shapes import Context
 
 _BIAS = 1.0  # of a gate that is to be constant

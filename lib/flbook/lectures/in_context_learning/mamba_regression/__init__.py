@@ -19,13 +19,13 @@ from flbook import fits
 from flbook.data.prompts import LinearPrompts
 from flbook.domains import Count, Natural, NonNegative
 from flbook.estimators import GradientStep, LeastSquares, Ridge
-from flbook.estimators.online import LeastMeanSquares
 from flbook.lectures.in_context_learning.mamba_regression.drifting_prompts import DriftingPrompts
 from flbook.lectures.in_context_learning.mamba_regression.recursion import MambaTraining
-from flbook.models.mamba import Mamba, tokens
+from flbook.lectures.in_context_learning.shared import forgetting as theory
+from flbook.lectures.in_context_learning.shared.mamba import Mamba, tokens
+from flbook.lectures.in_context_learning.shared.online import LeastMeanSquares
 from flbook.runs import Grid, axis, labelled, sweeps
 from flbook.shapes import Quantity
-from flbook.theory import forgetting as theory
 from flbook.training.fit import fit
 from flbook.training.optimizers import Momentum
 

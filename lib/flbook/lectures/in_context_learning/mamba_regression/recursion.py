@@ -14,7 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import pad
 
-from flbook.models.mamba import Mamba, tokens
+from flbook.lectures.in_context_learning.shared.mamba import Mamba, tokens
 from flbook.shapes import Context
 from flbook.training.problem import OwnLaw, Params
 

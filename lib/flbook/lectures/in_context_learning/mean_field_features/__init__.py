@@ -16,9 +16,9 @@ from torch import Tensor
 
 from flbook import devices, rng
 from flbook.domains import Count, Natural, NonNegative, Positive, Probability
-from flbook.dynamics import mean_field
-from flbook.dynamics.mean_field import Particles, Population
-from flbook.dynamics.modified_flow import Modified, descend
+from flbook.lectures.in_context_learning.shared import mean_field
+from flbook.lectures.in_context_learning.shared.mean_field import Particles, Population
+from flbook.lectures.in_context_learning.shared.modified_flow import Modified, descend
 from flbook.runs import Grid, axis, labelled, single_precision, sweeps
 from flbook.shapes import Context
 

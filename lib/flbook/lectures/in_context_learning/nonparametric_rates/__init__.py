@@ -27,7 +27,7 @@ from flbook.lectures.in_context_learning.nonparametric_rates.function_spaces imp
     fourier_line,
     hidden_line,
 )
-from flbook.models.attention import LinearAttention
+from flbook.lectures.in_context_learning.shared.attention import LinearAttention
 from flbook.runs import Grid, axis, cached, labelled, single_precision, sweeps
 from flbook.shapes import Context
 

@@ -14,16 +14,16 @@ import xarray as xr
 from torch import Tensor
 
 from flbook import devices
-from flbook.data.prompt_pool import PromptPool, taken
 from flbook.data.prompts import Prompts, mapped
 from flbook.domains import Count, Natural, NonNegative, Positive
 from flbook.estimators import KernelRidge, Ridge
 from flbook.lectures.in_context_learning.nonparametric_rates import power_laws as theory
 from flbook.lectures.in_context_learning.nonparametric_rates.function_spaces import FunctionPrompts
 from flbook.lectures.in_context_learning.nonparametric_rates.splines import HiddenSplines
+from flbook.lectures.in_context_learning.shared.attention import LinearAttention
+from flbook.lectures.in_context_learning.shared.prompt_pool import PromptPool, taken
 from flbook.models import kernels
 from flbook.models.activations import relu
-from flbook.models.attention import LinearAttention
 from flbook.models.layers import MLP
 from flbook.runs import Grid, axis, labelled, single_precision, sweeps
 from flbook.shapes import Context

@@ -20,11 +20,11 @@ from torch import Tensor
 
 from flbook import rng
 from flbook.domains import Count, Natural, Positive, Range
-from flbook.dynamics import mean_field
-from flbook.dynamics.mean_field import Particles
-from flbook.dynamics.modified_flow import birth_death
 from flbook.lectures.in_context_learning.perturbed_flow.perturbation import MeanFunctional, guided, sized, smooth
 from flbook.lectures.in_context_learning.perturbed_flow.saddles import guided_share
+from flbook.lectures.in_context_learning.shared import mean_field
+from flbook.lectures.in_context_learning.shared.mean_field import Particles
+from flbook.lectures.in_context_learning.shared.modified_flow import birth_death
 from flbook.models.activations import centred_sigmoid
 from flbook.runs import Grid, axis, labelled, sweeps
 

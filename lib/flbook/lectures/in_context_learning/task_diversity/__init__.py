@@ -20,13 +20,13 @@ import xarray as xr
 from flbook import devices, rng
 from flbook.data.prompts import LinearPrompts, TaskPool
 from flbook.domains import Checked, Count, Fraction, Natural, NonNegative, Positive
-from flbook.dynamics.moments import Drawn, draw_moments
 from flbook.estimators import DiscreteMMSE, Ridge, predict_each, ridge
+from flbook.lectures.in_context_learning.shared.attention_risk import attention_risk
+from flbook.lectures.in_context_learning.shared.moments import Drawn, draw_moments
 from flbook.lectures.in_context_learning.task_diversity.pool_risk import icl_risk
 from flbook.models.transformer import PromptTransformer
 from flbook.runs import Grid, axis, checkpoints, labelled, results, sweeps
 from flbook.shapes import Context
-from flbook.theory.attention_risk import attention_risk
 from flbook.training.pretrain import Recipe, pretrain
 
 VERSION = 1

@@ -8,7 +8,7 @@ counts the noise of the query's label, :math:`\rho`.
 
 import numpy as np
 
-from flbook.theory.attention_risk import attention_optimum, attention_risk
+from flbook.lectures.in_context_learning.shared.attention_risk import attention_optimum, attention_risk
 
 
 def icl_risk(tau: float, alpha: float, kappa: float, rho: float) -> float:

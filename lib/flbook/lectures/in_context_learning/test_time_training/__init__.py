@@ -19,10 +19,10 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from flbook.data.single_index_prompts import IndexPrompts, SingleIndexPrompts
 from flbook.domains import Count, Natural, NonNegative, Positive, Range
-from flbook.dynamics.prompt_network import two_layer
 from flbook.estimators.in_context import KernelRidge
+from flbook.lectures.in_context_learning.shared.prompt_network import two_layer
+from flbook.lectures.in_context_learning.shared.single_index_prompts import IndexPrompts, SingleIndexPrompts
 from flbook.lectures.in_context_learning.test_time_training import two_stages as stages
 from flbook.lectures.in_context_learning.test_time_training.link_shift import shifted_link
 from flbook.lectures.in_context_learning.test_time_training.two_stages import Readout

@@ -6,7 +6,7 @@ label noise :math:`\sigma_y`; a label without its noise has the variance d. k is
 
 import numpy as np
 
-from flbook.theory.attention_risk import isotropic_risk
+from flbook.lectures.in_context_learning.shared.attention_risk import isotropic_risk
 
 
 def least_squares(k, d: int, noise: float = 0.0) -> np.ndarray:

@@ -17,9 +17,9 @@ import xarray as xr
 from torch import Tensor
 
 from flbook import devices
-from flbook.data.teacher import Taught, Teacher
 from flbook.domains import Count, Natural, Positive
 from flbook.dynamics.tangent_kernel import kernel_descent, kernel_ridge, neuron_kernel, relative_change
+from flbook.lectures.representation.shared.teacher import Taught, Teacher
 from flbook.models.two_layer import TwoLayer
 from flbook.runs import Grid, axis, cached, single_precision, sweeps
 from flbook.shapes import Quantity

@@ -12,9 +12,9 @@ import xarray as xr
 from torch import Tensor
 
 from flbook import devices, measures
-from flbook.data.sparse_noise import SparseNoise
 from flbook.domains import Count, Fraction, Natural, NonNegative, Positive
 from flbook.lectures.training_strategies.adam_and_gradient_descent.sparse_training import SparseTraining, network
+from flbook.lectures.training_strategies.shared.sparse_noise import SparseNoise
 from flbook.rivals import Rival, rival
 from flbook.runs import Grid, axis, cached, labelled, sweeps
 from flbook.shapes import Quantity

@@ -14,10 +14,10 @@ import torch
 import xarray as xr
 
 from flbook import devices
-from flbook.data.sparse_noise import SparseNoise
 from flbook.domains import Count, Natural, Positive, checked_arguments
 from flbook.lectures.training_strategies.adam_and_gradient_descent import FreshSamples
 from flbook.lectures.training_strategies.adam_and_gradient_descent.sparse_training import SparseTraining, network
+from flbook.lectures.training_strategies.shared.sparse_noise import SparseNoise
 from flbook.runs import Grid, axis, labelled, lattice, sweeps
 from flbook.shapes import signs
 from flbook.training.fit import fit

@@ -6,8 +6,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from flbook.data.sparse_noise import SparseNoise
 from flbook.domains import Count, NonNegative, Seeds, checked_arguments
+from flbook.lectures.training_strategies.shared.sparse_noise import SparseNoise
 from flbook.models.activations import identity, relu_power, tangent
 from flbook.models.cnn import TwoLayerCNN
 from flbook.rivals import FrozenCNN

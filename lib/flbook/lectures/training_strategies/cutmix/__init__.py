@@ -13,13 +13,13 @@ import torch
 import xarray as xr
 
 from flbook import devices
-from flbook.data.rare_features import RareFeatures
 from flbook.domains import Count, Natural, NonNegative, Positive, Probability
 from flbook.dynamics.patches import Basis
 from flbook.lectures.training_strategies.cutmix.by_feature import errors, feature_parts
 from flbook.lectures.training_strategies.cutmix.leaky_bend import LeakyBend
 from flbook.lectures.training_strategies.cutmix.pasting import CutMix, Cutout, PastedTraining
 from flbook.lectures.training_strategies.cutmix.resting import resting_output
+from flbook.lectures.training_strategies.shared.rare_features import RareFeatures
 from flbook.models.cnn import TwoLayerCNN
 from flbook.runs import Grid, axis, cached, labelled, sweeps
 from flbook.shapes import Quantity, signs

@@ -5,8 +5,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from flbook import measures
-from flbook.data.rare_features import RareFeatures
 from flbook.dynamics.patches import LazyPatchTraining, PatchTraining
+from flbook.lectures.training_strategies.shared.rare_features import RareFeatures
 from flbook.training.problem import Params
 
 

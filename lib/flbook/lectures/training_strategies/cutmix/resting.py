@@ -14,8 +14,8 @@ import numpy as np
 import torch
 from scipy.optimize import brentq, minimize
 
-from flbook.data.rare_features import RareFeatures
 from flbook.lectures.training_strategies.cutmix.pasting import CutMix
+from flbook.lectures.training_strategies.shared.rare_features import RareFeatures
 
 
 def excess(patches: int, law: tuple[float, ...] | None = None) -> tuple[np.ndarray, np.ndarray]:

@@ -18,10 +18,10 @@ from flbook import devices, measures
 from flbook.domains import Count, FlipProbability, Fraction, Natural, Positive
 from flbook.lectures.training_strategies.every_rule.active_neurons import squared_gradient
 from flbook.lectures.training_strategies.every_rule.ground import GROUNDS, Ground, GroundSample
+from flbook.lectures.training_strategies.shared.by_hand import ByHand
 from flbook.runs import Grid, axis, labelled, lattice, sweeps
 from flbook.runs.labels import single_precision
 from flbook.training.batches import Batches
-from flbook.training.by_hand import ByHand
 from flbook.training.optimizers import (
     Adam,
     GradientDescent,

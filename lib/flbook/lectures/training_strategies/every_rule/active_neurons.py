@@ -6,8 +6,8 @@ from torch import Tensor
 
 from flbook import measures
 from flbook.lectures.training_strategies.every_rule.ground import Ground, GroundSample
+from flbook.lectures.training_strategies.shared.by_hand import ByHand
 from flbook.shapes import Quantity
-from flbook.training.by_hand import ByHand
 from flbook.training.fit import fit
 from flbook.training.optimizers import LabelNoise
 from flbook.training.problem import Params, Rule

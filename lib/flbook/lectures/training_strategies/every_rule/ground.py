@@ -11,16 +11,16 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from flbook.data.common_and_rare import CommonAndRare
-from flbook.data.environments import Environments
-from flbook.data.margins import Margins
-from flbook.data.rare_features import RareFeatures
 from flbook.data.signal_noise import SignalNoise
-from flbook.data.sparse_noise import SparseNoise
-from flbook.data.strong_weak import StrongWeak
+from flbook.lectures.training_strategies.shared.by_hand import ByHand
+from flbook.lectures.training_strategies.shared.common_and_rare import CommonAndRare
+from flbook.lectures.training_strategies.shared.environments import Environments
+from flbook.lectures.training_strategies.shared.margins import Margins
+from flbook.lectures.training_strategies.shared.rare_features import RareFeatures
+from flbook.lectures.training_strategies.shared.sparse_noise import SparseNoise
+from flbook.lectures.training_strategies.shared.strong_weak import StrongWeak
 from flbook.models.activations import Power, SmoothLeakyReLU, cube, identity, relu, relu_power
 from flbook.models.cnn import TwoLayerCNN
-from flbook.training.by_hand import ByHand
 from flbook.training.losses import logistic, squared
 
 FAR = 10**6  # between the seeds of training, held-out and test samples

@@ -9,6 +9,7 @@ import torch
 import xarray as xr
 
 from flbook.domains import Count, Natural, Positive
+from flbook.lectures.training_strategies.federated_learning.clients import FederatedAveraging
 from flbook.lectures.training_strategies.federated_learning.federation import (
     Federation,
     apart,
@@ -17,7 +18,6 @@ from flbook.lectures.training_strategies.federated_learning.federation import (
     strengths,
 )
 from flbook.runs import axis, labelled, sweeps
-from flbook.training.clients import FederatedAveraging
 from flbook.training.fit import fit
 from flbook.training.optimizers import GradientDescent
 

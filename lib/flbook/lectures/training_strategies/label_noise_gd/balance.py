@@ -21,7 +21,7 @@ def mean_force(c: Positive, flip_prob: FlipProbability, chains: Count = 2000, st
 
     Examples
     --------
-    >>> round(mean_force(0.05, 0.2) / (0.05 * 0.2 * 0.8 / 2), 1)
+    >>> round(float(mean_force(0.05, 0.2)) / (0.05 * 0.2 * 0.8 / 2), 1)
     1.0
     """
     generator = rng.numpy_generator(0, "flips of the chain")

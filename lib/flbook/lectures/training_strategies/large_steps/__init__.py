@@ -12,9 +12,9 @@ import torch
 import xarray as xr
 
 from flbook import devices
-from flbook.data.strong_weak import StrongWeak
 from flbook.domains import Count, Natural, NonNegative, Positive
 from flbook.lectures.training_strategies.large_steps.weak_feature import StrongWeakTraining
+from flbook.lectures.training_strategies.shared.strong_weak import StrongWeak
 from flbook.runs import Grid, axis, cached, sweeps
 from flbook.shapes import Quantity
 from flbook.training.batches import Batches

@@ -7,10 +7,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from flbook import measures
-from flbook.data.strong_weak import StrongWeak
+from flbook.lectures.training_strategies.shared.by_hand import ByHand
+from flbook.lectures.training_strategies.shared.strong_weak import StrongWeak
 from flbook.models.activations import relu_power
 from flbook.models.cnn import TwoLayerCNN
-from flbook.training.by_hand import ByHand
 from flbook.training.losses import squared
 from flbook.training.network import Training
 from flbook.training.problem import Params

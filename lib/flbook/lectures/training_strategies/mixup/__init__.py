@@ -14,11 +14,11 @@ import torch
 import xarray as xr
 
 from flbook import devices
-from flbook.data.common_and_rare import CommonAndRare
 from flbook.domains import Count, Natural, Positive, Probability
 from flbook.lectures.training_strategies.mixup.cross_term import fastest
 from flbook.lectures.training_strategies.mixup.mixed_pairs import MixedPairs, StoppedEarly
 from flbook.lectures.training_strategies.mixup.squares import on_feature, test_error, training, weighted
+from flbook.lectures.training_strategies.shared.common_and_rare import CommonAndRare
 from flbook.runs import Grid, axis, cached, labelled, sweeps
 from flbook.shapes import Quantity
 from flbook.training.fit import fit

@@ -41,7 +41,7 @@ class MixedPairs(PatchTraining):
 
     Examples
     --------
-    >>> from flbook.data.common_and_rare import CommonAndRare
+    >>> from flbook.lectures.training_strategies.shared.common_and_rare import CommonAndRare
     >>> from flbook.lectures.training_strategies.mixup.squares import training
     >>> plain = training(CommonAndRare(n=20, d=50, share=0.2))
     >>> mixed, standard = MixedPairs.of_samples(plain, 0.6), MixedPairs.of_samples(plain, 1.0)

@@ -8,9 +8,9 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from flbook import measures
-from flbook.data.common_and_rare import FEATURES, PLACES, CommonAndRare, Kind
 from flbook.domains import Seeds, checked_arguments
 from flbook.dynamics.patches import PatchTraining
+from flbook.lectures.training_strategies.shared.common_and_rare import FEATURES, PLACES, CommonAndRare, Kind
 from flbook.models.activations import Power
 from flbook.models.cnn import TwoLayerCNN
 from flbook.training.losses import Weighted, logistic

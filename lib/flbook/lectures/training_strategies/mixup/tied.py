@@ -12,8 +12,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from flbook.data.common_and_rare import FEATURES, PLACES
 from flbook.dynamics.patches import PatchTraining
+from flbook.lectures.training_strategies.shared.common_and_rare import FEATURES, PLACES
 from flbook.training.problem import Params
 
 

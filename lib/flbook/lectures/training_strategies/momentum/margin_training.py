@@ -7,8 +7,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from flbook import measures
-from flbook.data.margins import Margins, MarginSample
 from flbook.dynamics.patches import PatchTraining
+from flbook.lectures.training_strategies.shared.margins import Margins, MarginSample
 from flbook.models.cnn import TwoLayerCNN
 from flbook.training.losses import logistic
 from flbook.training.problem import Params

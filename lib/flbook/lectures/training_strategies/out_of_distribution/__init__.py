@@ -12,11 +12,11 @@ import torch
 import xarray as xr
 
 from flbook import devices
-from flbook.data.environments import Environments
 from flbook.domains import Count, Natural, NonNegative, Positive, Probability
 from flbook.lectures.training_strategies.out_of_distribution.environment_training import accuracy, features, training
 from flbook.lectures.training_strategies.out_of_distribution.penalties import InvariantRisk, RiskVariance
 from flbook.lectures.training_strategies.out_of_distribution.plane import Plane
+from flbook.lectures.training_strategies.shared.environments import Environments
 from flbook.runs import Grid, axis, cached, labelled, sweeps
 from flbook.shapes import Quantity
 from flbook.training.fit import fit, log_steps

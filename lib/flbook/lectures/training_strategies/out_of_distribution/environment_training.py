@@ -8,8 +8,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from flbook import rng
-from flbook.data.environments import SIGNS, Environments
 from flbook.domains import Count, NonNegative, checked_arguments
+from flbook.lectures.training_strategies.shared.environments import SIGNS, Environments
 from flbook.models.activations import relu
 from flbook.models.cnn import TwoLayerCNN
 from flbook.training.losses import logistic

@@ -13,8 +13,8 @@ from scipy.integrate import solve_ivp
 from scipy.optimize import brentq
 from scipy.special import expit
 
-from flbook.data.environments import SIGNS
 from flbook.domains import Checked, NonNegative, Probability
+from flbook.lectures.training_strategies.shared.environments import SIGNS
 
 _SIGNS = np.array(SIGNS)
 

@@ -43,8 +43,8 @@ class Bigrams(Checked):
 
     Examples
     --------
-    >>> Bigrams(words=3, successors=2).frequencies.tolist()
-    [0.5454545454545454, 0.2727272727272727, 0.1818181818181818]
+    >>> Bigrams(words=3, successors=2).frequencies.numpy().round(3).tolist()
+    [0.545, 0.273, 0.182]
     """
 
     words: Count = 200

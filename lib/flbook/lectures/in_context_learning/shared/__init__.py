@@ -1,0 +1,1 @@
+"""Prompts, networks, dynamics and risks that several lectures on in-context learning use."""

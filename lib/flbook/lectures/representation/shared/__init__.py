@@ -1,0 +1,1 @@
+"""The teacher that several lectures of chapter 1 learn from."""

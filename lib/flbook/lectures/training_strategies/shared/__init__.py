@@ -1,0 +1,1 @@
+"""Data models and the step by hand that several lectures on training strategies use."""
