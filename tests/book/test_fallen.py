@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from flbook.book import fallen, lectures, ledger, statements
+from flbook.book import fallen, lectures, ledger
+from flbook.claims import statements
 
 ROOT = Path(__file__).parents[2]
 GOOD = 'lecture = "one/first"\nsaid = "It is so"\nfell = "it is |not| so"\nwrong = "haste"\nmended = "it says so"\n'

@@ -16,7 +16,7 @@ SLIDER = "@ipywidgets.interact(n=(1, 3))\ndef play(n=1):\n    claims.check(n)\n 
     [
         (INSTALL, "set-up"),
         (f"{INSTALL}import ipywidgets\ndevice = 'cpu'\nplots.style()", "set-up"),
-        ("from flbook.book import claims as c\nclaims = c.open('relu_heatmap')", "set-up"),
+        ("from flbook import claims as c\nclaims = c.open('relu_heatmap')", "set-up"),
         ("import torch\nx = torch.ones(2)", "teach"),
         ("device = 'cpu'\nn = 20", "teach"),
         ("problem = Training(cnn, x, y)\nprint(fit(problem))", "teach"),

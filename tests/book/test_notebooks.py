@@ -8,8 +8,9 @@ import re
 
 import pytest
 
-from flbook.book import kinds, statements
+from flbook.book import kinds
 from flbook.book.ledger import shares
+from flbook.claims import statements
 
 SETUP = re.compile(
     r"\Atry:\n    import flbook\nexcept ImportError:.*\n"

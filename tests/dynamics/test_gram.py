@@ -9,7 +9,7 @@ import torch
 from flbook import rng
 from flbook.data import SignalNoise
 from flbook.dynamics import Gram, GramTraining
-from flbook.dynamics.gram import add_product
+from flbook.dynamics.inner_products import add_product
 from flbook.measures import signal_learning
 from flbook.models import TwoLayerCNN, identity, leaky_relu, relu, relu_power, softplus
 from flbook.shapes import Quantity

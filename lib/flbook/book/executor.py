@@ -28,8 +28,9 @@ import nbformat
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionComplete, CellExecutionError, CellTimeoutError, DeadKernelError
 
-from flbook.book import facts, kinds, lectures, ledger, row, statements, tidy
+from flbook.book import facts, kinds, lectures, ledger, tidy
 from flbook.book.cost import cost
+from flbook.claims import row, statements
 
 CELL_SECONDS = 600
 ANSWER_SECONDS = 30  # within which a kernel starts, takes up a cell, and replies once the cell is done

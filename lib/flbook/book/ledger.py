@@ -14,8 +14,9 @@ from html import escape
 from itertools import groupby
 from pathlib import Path
 
-from flbook.book import fallen, lectures, made, row
-from flbook.book.statements import KEY
+from flbook.book import fallen, lectures, made
+from flbook.claims import row
+from flbook.claims.statements import KEY
 
 _FIELDS = (
     "name notebook says headline kind value theory book tol rtol claim excludes sharpness z seeds interval source why "

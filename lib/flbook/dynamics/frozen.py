@@ -13,7 +13,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from flbook.dynamics.gram import GramTraining
 from flbook.training.problem import OwnSamples, Params, forwarded
 
 
@@ -21,7 +20,7 @@ from flbook.training.problem import OwnSamples, Params, forwarded
 class FrozenGramTraining(OwnSamples):
     """Only the output weights train, on the features of the initial filters, scaled to mean square 1."""
 
-    problem: GramTraining
+    problem: Any  # whose rival it is: a `GramTraining`, or another problem with its patches and its `respond`
     y, observed, loss, bias, test_directions = map(forwarded, ("y", "observed", "loss", "bias", "test_directions"))
 
     @cached_property

@@ -14,8 +14,8 @@ Source: Cao et al. (2022), Definition 5.1 (signal-noise decomposition); the algo
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, NamedTuple
+from functools import cached_property, partial
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -23,94 +23,13 @@ from torch import Tensor
 
 from flbook.data.signal_noise import Sample, noise_preactivations
 from flbook.dynamics.fresh import outputs_on_noise
-from flbook.models.activations import identity, relu
+from flbook.dynamics.frozen import FrozenGramTraining
+from flbook.dynamics.inner_products import Gram, add_product, side_by_side
+from flbook.models.activations import identity, relu, tangent
 from flbook.models.cnn import TwoLayerCNN
 from flbook.shapes import signs
 from flbook.training.losses import check_labels, logistic
 from flbook.training.problem import OwnSamples, Params, Problem, recast
-
-
-class Gram(NamedTuple):
-    """Inner products of the signal, the training noise and the initial filters."""
-
-    mu_mu: Float[Tensor, "*#E"]
-    mu_xi: Float[Tensor, "*#E n"]
-    xi_xi: Float[Tensor, "*#E n n"]
-    w_mu: Float[Tensor, "*#E k"]  # <w_k(0), mu>
-    w_xi: Float[Tensor, "*#E k n"]
-    w_w: Float[Tensor, "*#E k k"]
-    b: Float[Tensor, "*#E k"]  # initial bias, not an inner product but needed with them
-
-    @classmethod
-    def of(cls, sample: Sample, w: Float[Tensor, "*E k d"], b: Float[Tensor, "*E k"] | None = None) -> "Gram":
-        """From given data and filters, the +1 filters first."""
-        mu, xi = sample.mu.to(w), sample.xi.to(w)
-        if xi.shape[-1] != w.shape[-1]:
-            raise ValueError(f"noise of shape {tuple(xi.shape)} and filters of shape {tuple(w.shape)} differ in d")
-        return cls(
-            mu_mu=mu @ mu,
-            mu_xi=xi @ mu,
-            xi_xi=torch.einsum("...nd,...pd->...np", xi, xi),
-            w_mu=w @ mu,
-            w_xi=torch.einsum("...kd,...nd->...kn", w, xi),
-            w_w=torch.einsum("...kd,...ld->...kl", w, w),
-            b=torch.zeros_like(w[..., 0]) if b is None else b.to(w),
-        )
-
-    def with_signals(self, mu_norm: Float[Tensor, "*#E mu"]) -> "Gram":
-        """A new last ensemble axis of signal strengths: the same directions, mu scaled from 1 to each |mu|.
-
-        The strengths may differ between members: then `mu_norm` has their axes, each of its size or 1, before the new.
-
-        0 is allowed here, as the edge of a phase diagram where there is nothing to learn.
-        """
-        if not bool((torch.isfinite(mu_norm) & (mu_norm >= 0)).all()):
-            raise ValueError(f"mu_norm must be finite and not negative; got {mu_norm.tolist()}")
-        unit = Gram(*(part.unsqueeze(-1 - own) for part, own in zip(self, (0, 1, 2, 1, 2, 2, 1), strict=True)))
-        size = mu_norm.to(self.mu_mu)
-        return unit._replace(
-            mu_mu=unit.mu_mu * size**2, mu_xi=unit.mu_xi * size[..., None], w_mu=unit.w_mu * size[..., None]
-        )
-
-    def to(self, *where: Any) -> "Gram":
-        """On another device or in another dtype."""
-        return Gram(*(part.to(*where) for part in self))
-
-
-def side_by_side(
-    now: Float[Tensor, "*E k k"], cross: Float[Tensor, "*E k k"], before: Float[Tensor, "*#E k k"]
-) -> Float[Tensor, "*E K K"]:
-    """Inner products of trained and initial filters side by side, K = 2 k: what a lazy rival shows to fresh noise.
-
-    now, cross, before: of trained filters, of trained with initial ones, of initial ones.
-
-    Examples
-    --------
-    >>> side_by_side(*(torch.tensor([[x]]) for x in (4.0, 2.0, 1.0))).tolist()
-    [[4.0, 2.0], [2.0, 1.0]]
-    """
-    return torch.cat([torch.cat([now, cross], -1), torch.cat([cross.mT, before.expand_as(now)], -1)], -2)
-
-
-def add_product(out: Float[Tensor, "*E k n"], rows: Float[Tensor, "*E k n"],
-                shared: Float[Tensor, "*#E n n"]) -> Float[Tensor, "*E k n"]:
-    """``out + rows @ shared``, in the place of `out`: one large product for the members that share a matrix.
-
-    They share it where it has no size along the last ensemble axes, of signal strengths for example.
-
-    Examples
-    --------
-    >>> add_product(torch.ones(3, 1, 2), torch.ones(3, 1, 2), torch.eye(2)).tolist()
-    [[[2.0, 2.0]], [[2.0, 2.0]], [[2.0, 2.0]]]
-    """
-    members = list(shared.shape[:-2])
-    while members and members[-1] == 1:
-        members.pop()
-    lead = out.ndim - shared.ndim + len(members)  # axes along which the matrices differ
-    own = out.shape[:lead]
-    products = shared.reshape(*members, *shared.shape[-2:]).expand(*own, -1, -1)
-    flat = [part.reshape(own.numel(), -1, part.shape[-1]) for part in (out, rows, products)]
-    return flat[0].baddbmm_(*flat[1:]).view(out.shape)
 
 
 @dataclass(frozen=True)
@@ -347,12 +266,50 @@ class GramTraining(OwnSamples):
 
     def lazy(self) -> "GramTraining":
         """The network's first-order expansion about its start."""
-        from flbook.dynamics.lazy import LazyGramTraining  # which is made of this class
-
         return recast(self, LazyGramTraining)
 
     def frozen(self) -> Problem:
         """Random features: the initial filters stay, the output weights train."""
-        from flbook.dynamics.frozen import FrozenGramTraining
-
         return FrozenGramTraining(self)
+
+
+class LazyGramTraining(GramTraining):
+    r"""Filters respond as :math:`\sigma(z_0) + \sigma'(z_0)(z - z_0)`, with :math:`z_0` what they saw at the start."""
+
+    @cached_property
+    def reference(self) -> dict[str, Tensor]:
+        """Pre-activations of all training patches before training."""
+        return self.patches(self.start())
+
+    def respond(self, z: Tensor, patch: str) -> Tensor:
+        """First-order response."""
+        z, z_0 = z.chunk(2, -1) if patch == "fresh" else (z, self.reference[patch])
+        return tangent(self.activation, z, z_0)
+
+    def bends_at(self, z: Tensor, patch: str) -> Tensor:
+        """Where the slope was before training, the same at every step."""
+        return self.reference[patch]
+
+    def meets(self, params: Params) -> tuple[Float[Tensor, "*E K K"], Float[Tensor, "*E K"], Tensor | None]:
+        """Trained and initial filters side by side, K = 2 k: fresh noise is jointly Gaussian to them."""
+        w_w, w_mu, b = super().meets(params)
+        both = side_by_side(w_w, self._cross(params), self.gram.w_w.double())
+        on_mu = torch.cat([w_mu, self.gram.w_mu.double().expand_as(w_mu)], -1)
+        return both, on_mu, b if b is None else torch.cat([b, self.start()["b"]], -1)
+
+    def training_noise(self, params: Params) -> Float[Tensor, "*E n K"]:
+        """Training noise as the trained and as the initial filters see it, side by side."""
+        now = super().training_noise(params)
+        return torch.cat([now, self.reference["noise"].mT.expand_as(now)], -1)
+
+    def _cross(self, params: Params) -> Tensor:
+        """Inner products of trained with initial filters."""
+        g = self.gram.to(torch.float64)
+        start = params["start"].double()[..., None, None] * g.w_w if "start" in params else g.w_w
+        moved = params["mu"].double()[..., None] * g.w_mu[..., None, :]
+        return start + moved + torch.einsum("...kn,...ln->...kl", params["xi"].double(), g.w_xi)
+
+    @property
+    def test_directions(self) -> int:
+        """Trained and initial filters."""
+        return 2 * super().test_directions

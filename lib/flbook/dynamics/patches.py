@@ -22,7 +22,7 @@ from torch import Tensor
 from flbook.data.signal_noise import covariance_factor
 from flbook.domains import Checked, Natural, NonNegative
 from flbook.dynamics.fresh import outputs_on_noise
-from flbook.dynamics.gram import side_by_side
+from flbook.dynamics.inner_products import side_by_side
 from flbook.models.activations import identity, relu, tangent
 from flbook.models.cnn import TwoLayerCNN
 from flbook.shapes import signs

@@ -17,7 +17,8 @@ from torch import Tensor
 from flbook import rng
 from flbook.data.signal_noise import check_sizes, flipped_labels
 from flbook.domains import Count, FlipProbability, Natural, NonNegative, Positive, Seeds, checked_arguments
-from flbook.dynamics.gram import Gram, GramTraining
+from flbook.dynamics.gram import GramTraining
+from flbook.dynamics.inner_products import Gram
 
 
 @checked_arguments

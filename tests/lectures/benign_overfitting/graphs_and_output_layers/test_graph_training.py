@@ -7,7 +7,7 @@ import torch
 
 from flbook import measures, rivals
 from flbook.data import SignalNoise
-from flbook.dynamics import Gram
+from flbook.dynamics.inner_products import Gram
 from flbook.lectures.benign_overfitting.graphs_and_output_layers.graph_training import (
     GraphTraining,
     LazyGraphTraining,

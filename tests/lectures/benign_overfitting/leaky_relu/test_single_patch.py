@@ -7,7 +7,7 @@ import torch
 
 from flbook import measures, rivals
 from flbook.data.signal_noise import SignalNoise
-from flbook.dynamics.gram import Gram
+from flbook.dynamics.inner_products import Gram
 from flbook.lectures.benign_overfitting.leaky_relu.mixture import Mixture
 from flbook.lectures.benign_overfitting.leaky_relu.single_patch import SampleGram, SinglePatchTraining
 from flbook.models import TwoLayerCNN, identity, leaky_relu, relu, softplus

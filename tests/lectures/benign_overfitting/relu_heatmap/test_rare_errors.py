@@ -6,7 +6,8 @@ import torch
 from scipy.special import ndtr
 
 from flbook.data import SignalNoise
-from flbook.dynamics.gram import Gram, GramTraining
+from flbook.dynamics.gram import GramTraining
+from flbook.dynamics.inner_products import Gram
 from flbook.lectures.benign_overfitting.relu_heatmap.rare_errors import (
     averaging_error,
     rare_error,

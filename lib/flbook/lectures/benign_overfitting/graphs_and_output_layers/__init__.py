@@ -19,7 +19,7 @@ import xarray as xr
 from flbook import devices, measures
 from flbook.data.signal_noise import alternating_labels, noise_preactivations
 from flbook.domains import Count, Natural, NonNegative, Positive, Range
-from flbook.dynamics.gram import Gram
+from flbook.dynamics.inner_products import Gram
 from flbook.dynamics.wishart import check_room, draw_gram
 from flbook.lectures.benign_overfitting.graphs_and_output_layers.graph_training import GraphTraining, convolved
 from flbook.lectures.benign_overfitting.graphs_and_output_layers.graphs import Contrast, Neighbourhoods, TwoBlockGraph

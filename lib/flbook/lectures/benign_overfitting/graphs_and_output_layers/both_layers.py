@@ -17,7 +17,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from flbook.dynamics.gram import Gram, GramTraining
+from flbook.dynamics.gram import GramTraining
+from flbook.dynamics.inner_products import Gram
 from flbook.lectures.benign_overfitting.graphs_and_output_layers.trainable import TrainableCNN
 from flbook.shapes import signs
 from flbook.training.problem import Params

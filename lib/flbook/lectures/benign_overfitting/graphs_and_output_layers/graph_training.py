@@ -12,8 +12,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from flbook.dynamics.gram import Gram, GramTraining
-from flbook.dynamics.lazy import LazyGramTraining
+from flbook.dynamics.gram import GramTraining, LazyGramTraining
+from flbook.dynamics.inner_products import Gram
 from flbook.lectures.benign_overfitting.graphs_and_output_layers.graphs import Neighbourhoods
 from flbook.training.problem import Params, recast
 

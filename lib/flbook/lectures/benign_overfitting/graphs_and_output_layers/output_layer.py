@@ -14,7 +14,7 @@ import xarray as xr
 from flbook import devices, measures
 from flbook.data.signal_noise import flipped_labels, noise_preactivations
 from flbook.domains import Count, FlipProbability, Natural, NonNegative, Positive
-from flbook.dynamics.gram import Gram
+from flbook.dynamics.inner_products import Gram
 from flbook.dynamics.wishart import check_room, draw_gram
 from flbook.lectures.benign_overfitting.graphs_and_output_layers.both_layers import TwoLayerTraining
 from flbook.runs import Grid, axis, cached, labelled, sweeps

@@ -6,8 +6,9 @@ from jaxtyping import Float
 from torch import Tensor
 
 from flbook.dynamics.frozen import FrozenGramTraining
-from flbook.dynamics.gram import GramTraining, Params
+from flbook.dynamics.gram import GramTraining
 from flbook.lectures.benign_overfitting.label_noise_stages.recycled_noise import RecycledNoise
+from flbook.training.problem import Params
 
 
 @dataclass(frozen=True)

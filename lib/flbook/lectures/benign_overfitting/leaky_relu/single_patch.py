@@ -18,7 +18,7 @@ from torch import Tensor
 
 from flbook.data.signal_noise import noise_preactivations
 from flbook.dynamics.fresh import outputs_on_noise
-from flbook.dynamics.gram import Gram, side_by_side
+from flbook.dynamics.inner_products import Gram, side_by_side
 from flbook.models.activations import identity, leaky_relu, tangent
 from flbook.models.cnn import TwoLayerCNN
 from flbook.shapes import signs

@@ -18,7 +18,8 @@ import xarray as xr
 from flbook import devices, measures
 from flbook.data.signal_noise import SignalNoise, check_sizes, flipped_labels, noise_preactivations
 from flbook.domains import Count, FlipProbability, Natural, NonNegative, Positive
-from flbook.dynamics.gram import Gram, GramTraining
+from flbook.dynamics.gram import GramTraining
+from flbook.dynamics.inner_products import Gram
 from flbook.dynamics.wishart import check_room, draw_gram
 from flbook.lectures.benign_overfitting.relu_heatmap.rare_errors import averaging_error, rare_error
 from flbook.models.cnn import initial_bias, initial_weights

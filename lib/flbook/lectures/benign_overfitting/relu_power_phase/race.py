@@ -16,10 +16,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from flbook.dynamics.gram import GramTraining, Params
+from flbook.dynamics.gram import GramTraining
 from flbook.lectures.benign_overfitting.relu_power_phase.blow_up import blow_up_time
 from flbook.models.activations import ReLUPower
 from flbook.shapes import signs
+from flbook.training.problem import Params
 
 _FITTED = 3.0  # the output at which a race counts as decided: a loss of 0.05
 

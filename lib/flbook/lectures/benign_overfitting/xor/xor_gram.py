@@ -23,7 +23,7 @@ from flbook import rng
 from flbook.data.signal_noise import check_noise, covariance_factor
 from flbook.dynamics.fresh import outputs_on_noise
 from flbook.dynamics.frozen import FrozenGramTraining
-from flbook.dynamics.gram import side_by_side
+from flbook.dynamics.inner_products import side_by_side
 from flbook.dynamics.wishart import bartlett, check_room
 from flbook.lectures.benign_overfitting.xor.clusters import XorSample
 from flbook.models.activations import identity, relu, tangent

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from flbook.data.signal_noise import Sample, alternating_labels, noise_preactivations
 from flbook.domains import Count, Natural, Positive, checked_arguments
-from flbook.dynamics.gram import Gram
+from flbook.dynamics.inner_products import Gram
 from flbook.dynamics.wishart import draw_gram
 from flbook.lectures.foundation_models.contrastive.patch_encoder import PatchEncoder
 from flbook.lectures.foundation_models.contrastive.two_modalities import Pairs, TwoModalities

@@ -16,7 +16,8 @@ import xarray as xr
 from flbook import devices, measures
 from flbook.data.signal_noise import alternating_labels, check_sizes, noise_preactivations
 from flbook.domains import Count, FlipProbability, Natural, Positive
-from flbook.dynamics.gram import Gram, GramTraining
+from flbook.dynamics.gram import GramTraining
+from flbook.dynamics.inner_products import Gram
 from flbook.dynamics.wishart import check_room, draw_gram
 from flbook.lectures.training_strategies.label_noise_gd.lead import Followed
 from flbook.models.activations import relu_power

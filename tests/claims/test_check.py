@@ -2,13 +2,14 @@
 
 import json
 import os
+import sys
 
 import numpy as np
 import pytest
 import torch
 import xarray as xr
 
-from flbook.book import claims, row
+from flbook.claims import ClaimMiss, Claims, row
 from flbook.fits import Fit
 
 SEEDS = -0.26 + 0.01 * np.linspace(-1, 1, 12)
@@ -30,9 +31,9 @@ def shown(monkeypatch):
     """Collect what would be displayed, as a notebook would store it."""
     outputs = []
     shell = type("shell", (), {"get_ipython": staticmethod(lambda: object())})
-    monkeypatch.setitem(claims.sys.modules, "IPython", shell)
+    monkeypatch.setitem(sys.modules, "IPython", shell)
     display = type("display", (), {"display": lambda data, raw, metadata: outputs.append((data, metadata))})
-    monkeypatch.setitem(claims.sys.modules, "IPython.display", display)
+    monkeypatch.setitem(sys.modules, "IPython.display", display)
     return outputs
 
 
@@ -54,7 +55,7 @@ def lecture_of(tmp_path):
             for name, one in (("slope_in_n", table), ("same", SAME))
         ]
         file.write_text("\n\n".join(texts))
-        return claims.Claims(str(file))
+        return Claims(str(file))
 
     return write
 
@@ -130,7 +131,7 @@ def test_what_a_measurement_may_be(shown, strict, check):
     ],
 )
 def test_misses(shown, strict, check, measured, how, said):
-    with pytest.raises(claims.ClaimMiss, match="^relu_heatmap.slope_in_n = ") as miss:
+    with pytest.raises(ClaimMiss, match="^relu_heatmap.slope_in_n = ") as miss:
         check(measured, **how)
     assert said in str(miss.value)
     assert record(shown)["holds"] is False and said in record(shown)["note"]  # the line was shown before
@@ -151,12 +152,12 @@ def test_only_what_holds_can_be_accepted(shown, check):
 def test_what_is_just_enough_holds(shown, strict, check):
     check(-0.25)  # exactly the tolerance away
     check(-0.26, how=dict(interval=(-0.2799, -0.24)))  # its width is less than what is left on the narrower side
-    with pytest.raises(claims.ClaimMiss):
+    with pytest.raises(ClaimMiss):
         check(-0.26, how=dict(interval=(-0.2801, -0.24)))
     noise = np.tile([-1.0, 1.0], 6)
     noise *= 0.04 / 4 * np.sqrt(12) / noise.std(ddof=1)  # four standard errors are 0.04, as is the room
     check(-0.26 + 0.999 * noise)
-    with pytest.raises(claims.ClaimMiss):
+    with pytest.raises(ClaimMiss):
         check(-0.26 + 1.001 * noise)
     check(-0.26, claim="[-inf, -0.2]", excludes='{ "none" = 0.0 }')  # an open side
 
@@ -211,7 +212,7 @@ def test_fresh_seeds_compare_the_claim_only(shown, strict, check, monkeypatch):
     monkeypatch.setenv("FLBOOK_SEED", "7")
     check(-0.29 + 0.3 * np.linspace(-1, 1, 12))  # neither book nor room
     assert record(shown)["holds"] is True
-    with pytest.raises(claims.ClaimMiss):
+    with pytest.raises(ClaimMiss):
         check(-0.31)
     with pytest.raises(ValueError, match="admits the rival"):
         check(how=dict(excludes={"rival": -0.25}))
@@ -220,14 +221,14 @@ def test_fresh_seeds_compare_the_claim_only(shown, strict, check, monkeypatch):
 def test_a_stored_result_is_skipped_under_fresh_seeds(shown, strict, check, monkeypatch):
     result = xr.Dataset(attrs=dict(scale="paper", device="cuda", command="python -m flbook run x", fresh_seed=""))
     check(-0.262, how=dict(result=result))
-    with pytest.raises(claims.ClaimMiss):
+    with pytest.raises(ClaimMiss):
         check(-0.31, how=dict(result=result))
     assert "stored result, on cuda, python -m flbook run x" in shown[0][0]["text/html"]
     monkeypatch.setenv("FLBOOK_SEED", "7")
     check(-0.31, how=dict(result=result))
     assert shown[-2][1]["flbook"]["holds"] is None
     assert "stored: skipped" in shown[-2][0]["text/plain"]
-    with pytest.raises(claims.ClaimMiss):
+    with pytest.raises(ClaimMiss):
         check(-0.31, how=dict(result=result.assign_attrs(fresh_seed="7")))  # computed under this very seed
 
 
@@ -235,9 +236,9 @@ def test_another_device_is_allowed_ten_times_the_tolerance(shown, strict, check)
     gpu = xr.Dataset(attrs=dict(scale="book", device="cuda"))
     check(-0.27, how=dict(result=gpu), tol="0.002")
     assert "ten times the tolerance" in record(shown)["note"] and record(shown)["holds"] is True
-    with pytest.raises(claims.ClaimMiss):
+    with pytest.raises(ClaimMiss):
         check(-0.285, how=dict(result=gpu), tol="0.002")
-    with pytest.raises(claims.ClaimMiss):  # what a file holds does not depend on the device
+    with pytest.raises(ClaimMiss):  # what a file holds does not depend on the device
         check(-0.27, how=dict(result=gpu.assign_attrs(scale="paper")), tol="0.002")
 
 
@@ -253,7 +254,7 @@ def test_identity(shown, strict, lecture_of):
     assert shown[0][0]["text/plain"] == line
     off = np.array([[1.0, -2.0], [4e-9, 4.0]])  # relative to the largest entry: 1e-9
     for computed, said in ((off, "largest relative error is 1e-09"), (w * float("nan"), "nan")):
-        with pytest.raises(claims.ClaimMiss, match=said):
+        with pytest.raises(ClaimMiss, match=said):
             lecture_of().identity("same", computed, w, broken={"twice": 2 * w})
 
 

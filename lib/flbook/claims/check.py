@@ -1,6 +1,6 @@
 """Claims: a page's measurements, held against what the lecture wrote down before them.
 
-The statements stand in the lecture's `claims.toml` (`flbook.book.statements`). The page measures and asks:
+The statements stand in the lecture's `claims.toml` (`flbook.claims.statements`). The page measures and asks:
 `Claims.check` compares a measurement with what the page prints and with the interval that the theory allows at this
 finite size; `Claims.identity` checks an exact equation. Both show one line that opens to the rest, whose metadata the
 ledger reads, and leave a glue record, so that prose cites the measured value.
@@ -14,8 +14,7 @@ import sys
 
 import numpy as np
 
-from flbook.book import measured as measurements
-from flbook.book import row, statements
+from flbook.claims import arguments, row, statements
 
 GLUE = "application/papermill.record/"
 ROOM = 4.0  # standard errors between the mean over seeds and either end of the claim
@@ -94,9 +93,9 @@ class Claims:
         statement, where = self[name], f"claims of {self.lecture}, [{name}]"
         if statement.kind == "identity":
             raise ValueError(f"{where}: it is an identity; ask claims.identity.")
-        value, seeds, interval = measurements.measurement(where, measured, seeds, interval)
+        value, seeds, interval = arguments.measurement(where, measured, seeds, interval)
         theory, ends, rivals = _bounds(where, statement, theory, excludes)
-        origin = measurements.origin(where, result)
+        origin = arguments.origin(where, result)
         fresh, computed_under = os.environ.get("FLBOOK_SEED", ""), origin.pop("fresh_seed")
         stored = origin["scale"] == "paper"
         skipped = stored and fresh not in ("", computed_under)
@@ -153,16 +152,16 @@ class Claims:
         statement, where = self[name], f"claims of {self.lecture}, [{name}]"
         if statement.kind != "identity":
             raise ValueError(f"{where}: it is a measurement; ask claims.check.")
-        expected, rtol = measurements.array(expected), statement.rtol
+        expected, rtol = arguments.array(expected), statement.rtol
         if not (expected.size and np.isfinite(expected).all() and np.abs(expected).max() > 0):
             raise ValueError(
                 f"{where}: expected must be finite and not zero everywhere; "
                 "compare the two sides of the equation, not their difference with zero."
             )
-        error = measurements.relative_error(where, "computed", computed, expected)
+        error = arguments.relative_error(where, "computed", computed, expected)
         missed = {}
         for formula, wrong in _named(where, "broken", broken).items():
-            miss = measurements.relative_error(where, f"broken[{formula!r}]", wrong, expected)
+            miss = arguments.relative_error(where, f"broken[{formula!r}]", wrong, expected)
             if not (math.isfinite(miss) and miss > rtol):
                 raise ValueError(
                     f"{where}: the wrong formula {formula!r} has relative error {miss:.2g}; "
@@ -215,13 +214,13 @@ def _bounds(where, statement, theory, excludes):
     """Theory, the ends of the claim and all rivals, from the statement and what the page brings; checked together."""
     if theory is not None and statement.theory is not None:
         raise ValueError(f"{where}: theory is {statement.theory:g} in the claims file; the call must not give another.")
-    theory = statement.theory if theory is None else measurements.finite(where, "theory", theory)
+    theory = statement.theory if theory is None else arguments.finite(where, "theory", theory)
     if theory is None and statement.within is not None:
         raise ValueError(f"{where}: the claim is within {statement.within:g} of theory; the call must give theory.")
     ends = statement.span(theory)
     rivals = dict(statement.excludes)
     for rival, x in (excludes or {}).items():
-        rivals[rival] = measurements.finite(where, f"excludes[{rival!r}]", x)
+        rivals[rival] = arguments.finite(where, f"excludes[{rival!r}]", x)
     _named(where, "excludes", rivals)
     statements.check_rivals(where, rivals, ends)
     statements.check_theory(where, theory, ends)

@@ -1,7 +1,7 @@
 """How a claim reads: one line under its cell that opens to the rest, as HTML and, for terminals and GitHub, as text.
 
 The colours are inherited from the page, so that the line stands well in light mode, in dark mode and in Colab; only
-the mark has a colour of its own, and it says the same in words. A record is the dict that `flbook.book.claims` stores.
+the mark has a colour of its own, and it says the same in words. A record is the dict that `flbook.claims.check` stores.
 """
 
 import math

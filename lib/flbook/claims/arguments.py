@@ -1,4 +1,4 @@
-"""Measurements as numbers: what a check may be called with, refused in one sentence before anything is compared."""
+"""Arguments of a check, as numbers: what it may be called with, refused in one sentence before anything is compared."""
 
 import math
 

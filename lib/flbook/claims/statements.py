@@ -1,7 +1,7 @@
 """Statements: what a lecture claims, written down in its `claims.toml` before anything is measured.
 
 A statement is a table of literals, so no bound can be computed from the page's own result. This module reads and checks
-the tables with the standard library alone; `flbook.book.claims` holds measurements against them.
+the tables with the standard library alone; `flbook.claims.check` holds measurements against them.
 """
 
 import math
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from pathlib import Path
 
-from flbook.book import row
+from flbook.claims import row
 
 HEADLINES = 4  # at most, a lecture: a page has one story
 LECTURES = Path(__file__).parents[1] / "lectures"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from flbook.book import statements
+from flbook.claims import statements
 
 GOOD = """
 [slope_in_n]
