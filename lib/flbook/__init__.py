@@ -38,7 +38,7 @@ PUBLIC = {
     "in_context": "flbook.estimators",
     "tangent_kernel": "flbook.dynamics",
     "results": "flbook.runs",
-    "Claims": "flbook.claims",
+    "Claims": "flbook.claims.check",
 }
 
 __all__ = [*sorted(PUBLIC), "__version__"]

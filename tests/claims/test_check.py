@@ -9,7 +9,8 @@ import pytest
 import torch
 import xarray as xr
 
-from flbook.claims import ClaimMiss, Claims, row
+from flbook.claims import row
+from flbook.claims.check import ClaimMiss, Claims
 from flbook.fits import Fit
 
 SEEDS = -0.26 + 0.01 * np.linspace(-1, 1, 12)
