@@ -16,7 +16,7 @@ from functools import partial
 import torch
 from record import record
 
-from flbook import fit, gradient_descent
+from flbook import GradientDescent, fit
 from flbook.lectures.foundation_models.contrastive import Setting
 from flbook.lectures.foundation_models.contrastive.paired_training import (
     ONE_MODALITY,
@@ -56,7 +56,7 @@ def in_coefficients() -> tuple[float, torch.Tensor]:
     pairs, nets = DATA.draw(SEEDS), encoders(SEEDS)
     begin = time.perf_counter()
     problem = ContrastiveTraining.of(pairs, nets, TWO_MODALITIES, other_labels(pairs.y))
-    params = fit(problem, gradient_descent(LR), EPOCHS).params
+    params = fit(problem, GradientDescent(LR), EPOCHS).params
     took = (time.perf_counter() - begin) / len(SEEDS)
     moved = params["mu"][:, 0, :, None] * pairs.mu[0] + params["xi"][:, 0] @ pairs.x[..., 1, :]
     return took, (nets[0].w.detach() + moved)[:LOOPED]
@@ -68,7 +68,7 @@ def drawn(d: int) -> float:
     begin = time.perf_counter()
     data = TwoModalities(d=d, mu_norm=5 * grow, second_norm=15 * grow)
     problem = drawn_pairs(data, 50, 0.001 / grow, TWO_MODALITIES, 2, SEEDS)
-    fit(problem, gradient_descent(LR / grow**2), EPOCHS)
+    fit(problem, GradientDescent(LR / grow**2), EPOCHS)
     return (time.perf_counter() - begin) / len(SEEDS)
 
 
@@ -82,7 +82,7 @@ def row(setting: Setting, strength: int) -> int:
         loss = ONE_MODALITY if ratio is None else TWO_MODALITIES
         count = 1 if ratio is None else 2
         problem = drawn_pairs(data, setting.m, setting.start / d**0.5, loss, count, setting.seed).to(torch.float32)
-        fit(problem, gradient_descent(setting.lr(d)), setting.steps)
+        fit(problem, GradientDescent(setting.lr(d)), setting.steps)
         trained += len(setting.seed)
     return trained
 

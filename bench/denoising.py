@@ -12,7 +12,7 @@ import time
 import torch
 from record import record
 
-from flbook import fit, gradient_descent, rng
+from flbook import GradientDescent, fit, rng
 from flbook.lectures.foundation_models.diffusion.denoising import DenoisingTraining, draw_basis
 from flbook.lectures.foundation_models.diffusion.noise_prediction import expected_loss, noising
 from flbook.lectures.foundation_models.diffusion.tied_denoiser import TiedDenoiser
@@ -36,7 +36,7 @@ def in_coefficients(d: int) -> tuple[float, torch.Tensor]:
     """Seconds, and the weights of the first network."""
     x, model = vectors(d)
     begin = time.perf_counter()
-    c = fit(DenoisingTraining.of(x, SHARE, model, *LEVEL), gradient_descent(LR), STEPS).params["c"]
+    c = fit(DenoisingTraining.of(x, SHARE, model, *LEVEL), GradientDescent(LR), STEPS).params["c"]
     took = time.perf_counter() - begin
     return took, c[0, :, :M] @ model.w.detach()[0] + c[0, :, M:] @ x[0]
 
@@ -58,7 +58,7 @@ def drawn(d: int) -> float:
     """Seconds to draw and train all networks without a d-dimensional vector."""
     begin = time.perf_counter()
     basis = draw_basis(N, M, d, mu_norm=MU * (d / 1000) ** 0.5, sigma_0=1 / d**0.5, seed=tuple(range(SEEDS)))
-    fit(DenoisingTraining(basis, SHARE, *LEVEL, d), gradient_descent(LR * 1000 / d), STEPS)
+    fit(DenoisingTraining(basis, SHARE, *LEVEL, d), GradientDescent(LR * 1000 / d), STEPS)
     return time.perf_counter() - begin
 
 

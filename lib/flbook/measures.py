@@ -3,11 +3,11 @@
 They are asked of the problem, and mean the same for one in weights (`WeightTraining`) and one in coefficients
 (`GramTraining`), whatever rule trained it.
 
->>> from flbook import SignalNoise, TwoLayerCNN, fit, gradient_descent
+>>> from flbook import SignalNoise, TwoLayerCNN, fit, GradientDescent
 >>> from flbook.dynamics.gram import GramTraining
 >>> data = SignalNoise(n=20, d=100)
 >>> problem = GramTraining.of(data, data.draw(seed=(0, 1)), TwoLayerCNN(d=100, m=5, sigma_0=0.01, seed=(0, 1)))
->>> params = fit(problem, gradient_descent(0.1), 50).params
+>>> params = fit(problem, GradientDescent(0.1), 50).params
 >>> signal_learning(problem, params).shape, noise_memorization(problem, params).shape
 (torch.Size([2, 2, 5]), torch.Size([2, 2, 5, 20]))
 >>> train_error(problem, params).tolist(), bool((test_error(problem, params) < 0.1).all())

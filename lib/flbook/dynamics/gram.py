@@ -50,10 +50,10 @@ class GramTraining(OwnSamples):
 
     Examples
     --------
-    >>> from flbook import SignalNoise, TwoLayerCNN, fit, gradient_descent, measures
+    >>> from flbook import SignalNoise, TwoLayerCNN, fit, GradientDescent, measures
     >>> data = SignalNoise(n=20, d=100)
     >>> problem = GramTraining.of(data, data.draw(seed=0), TwoLayerCNN(d=100, m=5, sigma_0=0.01))
-    >>> params = fit(problem, gradient_descent(0.1), 50).params
+    >>> params = fit(problem, GradientDescent(0.1), 50).params
     >>> params["mu"].shape, params["xi"].shape, measures.noise_memorization(problem, params).shape
     (torch.Size([10]), torch.Size([10, 20]), torch.Size([2, 5, 20]))
     """

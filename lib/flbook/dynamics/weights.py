@@ -76,10 +76,10 @@ class WeightTraining(Training):
 
     Examples
     --------
-    >>> from flbook import SignalNoise, TwoLayerCNN, fit, gradient_descent, measures
+    >>> from flbook import SignalNoise, TwoLayerCNN, fit, GradientDescent, measures
     >>> data = SignalNoise(n=20, d=100)
     >>> problem = WeightTraining.of(data, data.draw(seed=0), TwoLayerCNN(d=100, m=5, sigma_0=0.01))
-    >>> params = fit(problem, gradient_descent(0.1), 50).params
+    >>> params = fit(problem, GradientDescent(0.1), 50).params
     >>> measures.signal_learning(problem, params).shape, bool(problem.outside_span(params) < 1e-6)
     (torch.Size([2, 5]), True)
     """

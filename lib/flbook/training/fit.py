@@ -59,10 +59,10 @@ def fit(
 
     Examples
     --------
-    >>> from flbook import SignalNoise, Training, TwoLayerCNN, fit, gradient_descent
+    >>> from flbook import SignalNoise, Training, TwoLayerCNN, fit, GradientDescent
     >>> sample = SignalNoise(n=20, d=100).draw(seed=0)
     >>> problem = Training(TwoLayerCNN(d=100, sigma_0=0.01), sample.x, sample.observed)
-    >>> bool(problem.train_loss(fit(problem, gradient_descent(0.1), 50).params) < problem.train_loss(problem.start()))
+    >>> bool(problem.train_loss(fit(problem, GradientDescent(0.1), 50).params) < problem.train_loss(problem.start()))
     True
     """
     if isinstance(steps, bool) or not isinstance(steps, int) or steps < 0:

@@ -622,16 +622,3 @@ class _Penalised(Around):
         """The gradient of the sum."""
         grad = self.problem.gradient(params, **change)
         return {name: _plus(grad[name], self.decay, p) for name, p in params.items()}
-
-
-gradient_descent = GradientDescent
-momentum = Momentum
-sharpness_aware = SharpnessAware
-label_noise = LabelNoise
-label_smoothing = LabelSmoothing
-sign_descent = SignDescent
-normalised_descent = NormalisedDescent
-adam = Adam
-rmsprop = RMSProp
-weight_decay = WeightDecay
-then = Then

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from flbook import SignalNoise, TwoLayerCNN, fit, gradient_descent, measures, rivals
+from flbook import GradientDescent, SignalNoise, TwoLayerCNN, fit, measures, rivals
 from flbook.data.signal_noise import flipped_labels
 from flbook.dynamics import GramTraining, draw_gram
 from flbook.lectures.benign_overfitting import relu_heatmap
@@ -52,7 +52,7 @@ def library(n, m, d, mu, p, seed, model, direct):
         ),
     ]
     lr = n * m / d
-    history = fit(problem, gradient_descent(lr), AT[-1], quantities, at=AT).history
+    history = fit(problem, GradientDescent(lr), AT[-1], quantities, at=AT).history
     g = problem.gram
     given = {name: np.asarray(getattr(g, name)).ravel().tolist() for name in ("mu_xi", "xi_xi", "w_mu", "w_xi", "w_w")}
     return given | {"n": n, "k": 2 * m, "mu_mu": float(g.mu_mu)}, problem, standard, lr, history

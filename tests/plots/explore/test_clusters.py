@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from flbook import Training, TwoLayerCNN, fit, gradient_descent, rivals, theory
+from flbook import GradientDescent, Training, TwoLayerCNN, fit, rivals, theory
 from flbook.lectures.benign_overfitting import xor
 from flbook.lectures.benign_overfitting.xor import angle_laws, quadratic_kernel, xor_one_patch
 from flbook.lectures.benign_overfitting.xor.clusters import XorSignalNoise
@@ -83,14 +83,14 @@ def test_clusters_are_trained_as_the_library_does(tab, case, patches, model):
     how = {"model": model, "patches": patches, "signals": train.signals[:, :2].ravel().tolist()}
     rows = tab.evaluate(REPEAT, [gram, train.observed.tolist(), how, beside, lr, AT])
     for t, row in zip(AT, rows, strict=True):
-        params = fit(direct, gradient_descent(lr), t).params if t else direct.start()
+        params = fit(direct, GradientDescent(lr), t).params if t else direct.start()
         close(row["f"], direct.predict(params).detach())
         own = np.array(row["fresh"])[fresh.cluster, np.arange(len(fresh.y))]
         close(own, direct.predict(params, new).detach())
     if patches == 2:
         task = XorGramTraining.of(train, TwoLayerCNN(d, 8, sigma_0, seed=1, dtype=torch.float64))
         task = task if model == "network" else rivals.rival(task, model)
-        params = fit(task, gradient_descent(lr), AT[-1]).params
+        params = fit(task, GradientDescent(lr), AT[-1]).params
         close(rows[-1]["plane"], params["plane"].ravel())
         close(rows[-1]["c"], params["xi"].ravel())
         close(np.ravel(rows[-1]["alone"]), task.on_clusters(params))

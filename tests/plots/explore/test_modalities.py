@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from flbook import fit, gradient_descent, measures
+from flbook import GradientDescent, fit, measures
 from flbook.lectures.foundation_models.contrastive import Setting, accuracy, downstream, signal_race
 from flbook.lectures.foundation_models.contrastive.paired_training import (
     ONE_MODALITY,
@@ -98,7 +98,7 @@ def test_modalities_train_as_the_librarys(tab, case):
     standard, nu, stretch = measures.even_normal(128, m), 2.0, 1.3
     given = [*plain(problem), temperature, lr, AT, standard.ravel().tolist(), nu, stretch]
     for t, row in zip(AT, tab.evaluate(REPEAT, given), strict=True):
-        params = fit(problem, gradient_descent(lr), t).params
+        params = fit(problem, GradientDescent(lr), t).params
         on_mu, on_xi = problem.preactivations(params)
         sizes = problem.gram.xi_xi[0].diagonal()[:n]
         theirs = {
@@ -163,7 +163,7 @@ def test_modalities_rates_are_those_of_training(tab, encoders, count, labels):
     def mode(params):
         return (problem.preactivations(params)[0] / problem.gram.mu_mu.sqrt()[..., None]).sum(-2)
 
-    grown = mode(fit(problem, gradient_descent(lr), steps).params) / mode(problem.start())
+    grown = mode(fit(problem, GradientDescent(lr), steps).params) / mode(problem.start())
     product, other = 25.0 * (1, 3)[encoders - 1], count // (1 if labels == "other" else 2)
     call = "([...all]) => flbookLive.modalities.signalRate(...all)"
     rate = tab.evaluate(call, [product, lr, count, other])
@@ -260,7 +260,7 @@ def test_modalities_learn_as_the_librarys(tab, encoders, pair):
     """Forty networks drawn in JavaScript against forty drawn in Python: what they learn, and their accuracy."""
     setting = Setting(n=40, m=20, d=(1000,), pair=(pair,), encoders=(encoders,), seed=tuple(range(40)), steps=100)
     problem = setting.problem(encoders, 1000, pair)
-    params = fit(problem, gradient_descent(setting.lr(1000)), 100).params
+    params = fit(problem, GradientDescent(setting.lr(1000)), 100).params
     sizes = problem.gram.xi_xi[:, 0].diagonal(dim1=-2, dim2=-1)[:, :40]
     theirs = np.stack(
         [

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from flbook import fit, gradient_descent
+from flbook import GradientDescent, fit
 from flbook.lectures.foundation_models import contrastive
 from flbook.lectures.foundation_models.contrastive import Setting, epochs
 from flbook.lectures.foundation_models.contrastive.paired_training import TWO_MODALITIES, drawn_pairs
@@ -27,7 +27,7 @@ def test_a_cell_of_the_diagram_is_that_of_its_own_training():
     size = (strength * 400 / setting.n) ** 0.5
     law = contrastive.TwoModalities(setting.n, 400, size, ratio * size)
     problem = drawn_pairs(law, setting.m, setting.start / 20, TWO_MODALITIES, 2, setting.seed).to(torch.float32)
-    params = fit(problem, gradient_descent(setting.lr(400)), setting.steps).params
+    params = fit(problem, GradientDescent(setting.lr(400)), setting.steps).params
     own = contrastive.accuracy(problem, params, setting.nu, setting.points)
     np.testing.assert_allclose(diagram[7, 6].values, own.numpy(), atol=0.02)
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from flbook import fit, gradient_descent, rng
+from flbook import GradientDescent, fit, rng
 from flbook.lectures.foundation_models.contrastive.paired_training import (
     ONE_MODALITY,
     TWO_MODALITIES,
@@ -56,7 +56,7 @@ def test_equals_direct_training(case, negatives):
     count, loss, options = CASES[case]
     nets = encoders(count)
     problem = ContrastiveTraining.of(PAIRS, nets, loss, negatives, **options)
-    params = fit(problem, gradient_descent(LR), STEPS).params
+    params = fit(problem, GradientDescent(LR), STEPS).params
     expected, last = directly(PAIRS, nets, loss, negatives, **options)
     seen = [torch.cat([PAIRS.x[:, 1], PAIRS.augmented[:, 1]]), None] if count == 1 else [PAIRS.x[:, 1],
                                                                                          PAIRS.second[:, 1]]
@@ -64,7 +64,7 @@ def test_equals_direct_training(case, negatives):
         moved = params["mu"][v][:, None] * PAIRS.mu[v] + params["xi"][v] @ seen[v][: problem.moving]
         torch.testing.assert_close(net.w.detach() + moved, want, rtol=1e-10, atol=1e-10)
         assert float(moved.abs().max()) > 0.01
-    before = fit(problem, gradient_descent(LR), STEPS - 1).params
+    before = fit(problem, GradientDescent(LR), STEPS - 1).params
     torch.testing.assert_close(problem.train_loss(before), last, rtol=1e-10, atol=0)
     away = torch.stack([(want - net.w.detach()).square().sum() for net, want in zip(nets, expected, strict=True)])
     torch.testing.assert_close(problem.norm(params), away.sum().sqrt(), rtol=1e-10, atol=0)
@@ -74,7 +74,7 @@ def test_equals_direct_training(case, negatives):
 def test_weight_gram_and_fresh_samples_are_those_of_the_weights(count):
     nets, loss = encoders(count), (ONE_MODALITY, TWO_MODALITIES)[count - 1]
     problem = ContrastiveTraining.of(PAIRS, nets, loss, other_labels(PAIRS.y), law=DATA.test_law)
-    params = fit(problem, gradient_descent(LR), STEPS).params
+    params = fit(problem, GradientDescent(LR), STEPS).params
     weights, _ = directly(PAIRS, nets, loss, other_labels(PAIRS.y))
     for v, w in enumerate(weights):
         torch.testing.assert_close(problem.weight_gram(params)[v], w @ w.T, rtol=1e-9, atol=1e-9)
@@ -95,12 +95,12 @@ def test_ensemble_equals_loop(count):
     loss = (ONE_MODALITY, TWO_MODALITIES)[count - 1]
     pairs = DATA.draw((0, 1))
     together = ContrastiveTraining.of(pairs, encoders(count, (0, 1)), loss, other_labels(pairs.y))
-    params = fit(together, gradient_descent(LR), STEPS).params
+    params = fit(together, GradientDescent(LR), STEPS).params
     assert together.ensemble == (2,) and together.train_loss(params).shape == (2,)
     for seed in (0, 1):
         one = DATA.draw(seed)
         alone = ContrastiveTraining.of(one, encoders(count, seed), loss, other_labels(one.y))
-        expected = fit(alone, gradient_descent(LR), STEPS).params
+        expected = fit(alone, GradientDescent(LR), STEPS).params
         for name in params:
             torch.testing.assert_close(params[name][seed], expected[name])
 
@@ -131,7 +131,7 @@ def test_only_the_product_of_the_signal_strengths_enters():
         data = replace(DATA, mu_norm=first, second_norm=second)
         pairs = data.draw(0)
         problem = ContrastiveTraining.of(pairs, nets, TWO_MODALITIES, other_labels(pairs.y))
-        params = fit(problem, gradient_descent(LR), STEPS).params
+        params = fit(problem, GradientDescent(LR), STEPS).params
         size = torch.tensor([first, second], dtype=torch.float64)
         found.append((params["mu"] * size[:, None], params["xi"]))
     torch.testing.assert_close(found[0], found[1], rtol=1e-10, atol=1e-12)

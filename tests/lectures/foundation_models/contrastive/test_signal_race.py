@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from flbook import fit, gradient_descent
+from flbook import GradientDescent, fit
 from flbook.lectures.foundation_models.contrastive import downstream, signal_race
 from flbook.lectures.foundation_models.contrastive.paired_training import ONE_MODALITY, TWO_MODALITIES, drawn_pairs
 from flbook.lectures.foundation_models.contrastive.two_modalities import TwoModalities
@@ -29,7 +29,7 @@ def orthogonal(encoders, **options):
 
 def responses(problem, steps):
     """Responses to unit signals (V, m) and to noise (V, m, n)."""
-    on_mu, on_xi = problem.preactivations(fit(problem, gradient_descent(LR), steps).params)
+    on_mu, on_xi = problem.preactivations(fit(problem, GradientDescent(LR), steps).params)
     return (on_mu / problem.gram.mu_mu.sqrt()[..., None])[0], on_xi[0, ..., :N]
 
 

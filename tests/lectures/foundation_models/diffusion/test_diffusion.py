@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from flbook import fit, gradient_descent
+from flbook import GradientDescent, fit
 from flbook.lectures.foundation_models import diffusion
 from flbook.lectures.foundation_models.diffusion import Setting
 from flbook.lectures.foundation_models.diffusion.noise_prediction import noising, stationary_point
@@ -30,7 +30,7 @@ def test_the_race_ends_where_its_networks_do():
     race = diffusion.race(setting)
     assert set(race.dims) == {"step", "seed"} and race.step[-1] == 20
     network = diffusion.denoiser(setting, 0.75, 4.0, 0.2)
-    params = fit(network, gradient_descent(setting.lr(0.75, 4.0, 0.2)), 20).params
+    params = fit(network, GradientDescent(setting.lr(0.75, 4.0, 0.2)), 20).params
     z = network.responses(params).abs()
     np.testing.assert_allclose(race.denoiser[-1], z[..., :2].mean((-2, -1)) / z[..., 2:].mean((-2, -1)), rtol=1e-6)
 
@@ -49,7 +49,7 @@ def test_both_networks_have_the_same_noise_and_the_first_neurons():
 def test_a_classifier_fits_and_says_its_accuracy():
     setting = replace(LONG, d=1000)
     strong = diffusion.classifier(setting, 40.0, 10.0)
-    params = fit(strong, gradient_descent(0.3), 300).params
+    params = fit(strong, GradientDescent(0.3), 300).params
     assert (diffusion.accuracy(strong, params) > 0.99).all() and (strong.train_loss(params) < 0.05).all()
     turned = replace(strong, a=-strong.a)
     assert (diffusion.accuracy(turned, params) < 0.01).all()

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from flbook import fit, gradient_descent
+from flbook import GradientDescent, fit
 from flbook.dynamics.patches import Basis
 from flbook.lectures.foundation_models.diffusion import noise_prediction as theory
 from flbook.lectures.foundation_models.diffusion.denoising import DenoisingTraining, draw_basis
@@ -65,7 +65,7 @@ def orthogonal(mu: float, square: float, n: int, m: int, t: float, sigma_0: floa
 def test_first_increments():
     problem = orthogonal(2.0, 40.0, 6, 5, 0.3, 1e-6)
     lr, steps = 0.01, 20
-    params = fit(problem, gradient_descent(lr), steps).params
+    params = fit(problem, GradientDescent(lr), steps).params
     grown = (problem.responses(params) - problem.basis.w_b) / (lr * steps)
     square = problem.basis.b_b.diagonal().numpy()
     for neuron, length in enumerate(problem.basis.w_w.diagonal().tolist()):
@@ -77,7 +77,7 @@ def test_first_increments():
 def test_training_ends_at_the_stationary_point_of_three_variables(mu, n_snr2, t, lr):
     n, m = 6, 5
     problem = orthogonal(mu, n * mu**2 / n_snr2, n, m, t, 0.02)
-    params = fit(problem, gradient_descent(lr), 4000).params
+    params = fit(problem, GradientDescent(lr), 4000).params
     end, gram = theory.stationary_point(mu, n_snr2, m, *noising(t)), problem.neuron_gram(params)
     z = problem.responses(params)
     assert problem.norm(problem.gradient(params)) < 1e-8

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from flbook import fit, gradient_descent
+from flbook import GradientDescent, fit
 from flbook.lectures.in_context_learning.concept_prompts.concept_attention import ConceptAttention, PromptAverages
 from flbook.lectures.in_context_learning.concept_prompts.concept_dynamics import (
     ConceptPretraining,
@@ -30,7 +30,7 @@ def test_closed_equations_are_training_of_the_whole_layer(contains, skew):
     decay = torch.tensor([[0.0], [0.01]], dtype=torch.float64)
     few = ReducedConcepts.of(layer, data, decay)
     both = EveryPrompt(layer, data, decay=decay), few
-    whole, reduced = (fit(task, gradient_descent(1.5), 40).params for task in both)
+    whole, reduced = (fit(task, GradientDescent(1.5), 40).params for task in both)
     found = order_parameters(whole, data)
     torch.testing.assert_close(few.score(reduced), found["contrast"], rtol=1e-10, atol=0)
     torch.testing.assert_close(reduced["shared"].square(), found["shared"], rtol=1e-10, atol=0)

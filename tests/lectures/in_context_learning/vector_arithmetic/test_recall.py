@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from flbook import fit, gradient_descent
+from flbook import GradientDescent, fit
 from flbook.lectures.in_context_learning.vector_arithmetic.factual_recall import FactualRecall, RecallPrompts
 from flbook.lectures.in_context_learning.vector_arithmetic.recall import RecallPretraining, recall_parameters
 from flbook.lectures.in_context_learning.vector_arithmetic.task_attention import TaskVectorAttention
@@ -67,6 +67,6 @@ def test_order_parameters_of_known_matrices():
 
 def test_questions_teach_the_task():
     task = RecallPretraining(layer(spread=0.01), FactualRecall(concepts=3, common=3, d=9, noise=0.0), batch=32)
-    params = fit(task, gradient_descent(1.0), 60).params
+    params = fit(task, GradientDescent(1.0), 60).params
     found = recall_parameters(params, DATA)
     assert float(found["value_task"]) > 10 * abs(float(found["value_fact"]))

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from flbook import fit, gradient_descent
+from flbook import GradientDescent, fit
 from flbook.lectures.training_strategies.adam_and_gradient_descent.sparse_training import SparseTraining, network
 from flbook.lectures.training_strategies.shared.sparse_noise import SparseNoise
 from flbook.training.network import LazyTraining, Training
@@ -61,7 +61,7 @@ def test_gradients_outputs_and_the_lazy_rival_are_those_of_automatic_differentia
 def test_the_linear_rival_is_a_linear_classifier_of_the_sum_of_patches_from_zero():
     ours, sample = problem()
     linear = ours.linear()
-    params = fit(linear, gradient_descent(0.3), 5).params
+    params = fit(linear, GradientDescent(0.3), 5).params
     direct = Training(linear.model, sample.x, sample.y)
     torch.testing.assert_close(linear.predict(params), direct.predict(params))
     w = params["w"][:, 0, 0] - params["w"][:, 1, 0]
@@ -78,7 +78,7 @@ def test_feature_and_noise_are_the_largest_responses_for_the_own_label():
         assert ours.noise({"w": w})[i].item() == pytest.approx((own @ sample.xi[i]).max().item())
 
 
-@pytest.mark.parametrize("rule", [gradient_descent(0.01), SignDescent(0.01)])
+@pytest.mark.parametrize("rule", [GradientDescent(0.01), SignDescent(0.01)])
 def test_one_step_adds_to_noise_and_feature_what_the_proposition_says(rule):
     data = replace(DATA, disjoint=True)
     ours, sample = problem(data, seed=4)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from flbook import TwoLayerCNN, fit, gradient_descent, rng
+from flbook import GradientDescent, TwoLayerCNN, fit, rng
 from flbook.lectures.training_strategies import cutmix
 from flbook.lectures.training_strategies.cutmix.by_feature import errors, feature_parts
 from flbook.lectures.training_strategies.cutmix.leaky_bend import LeakyBend
@@ -48,7 +48,7 @@ def test_errors_are_those_on_drawn_samples(lazy):
     setting = cutmix.Setting(seed=(0,), n=40, d=60, patches=4, trace=0.3, sigma_0=0.05)
     network = cutmix.problem(setting, Cutout(1), dtype=torch.float64)
     network = network.lazy() if lazy else network
-    params, _ = fit(network, gradient_descent(1.0), 100)
+    params, _ = fit(network, GradientDescent(1.0), 100)
     weights = torch.einsum("kn,nd->kd", params["c"][0], DATA.draw(0).vectors)
     start = TwoLayerCNN(60, 1, 0.05, LeakyBend(), seed=(0,), dtype=torch.float64).w.detach().flatten(0, 2)
     bend = LeakyBend()

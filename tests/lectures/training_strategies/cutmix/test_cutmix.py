@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from flbook import fit, gradient_descent, momentum
+from flbook import GradientDescent, Momentum, fit
 from flbook.lectures.training_strategies import cutmix
 from flbook.lectures.training_strategies.cutmix import RECIPES, Setting, recipe_of, smoothing_for
 from flbook.lectures.training_strategies.cutmix.by_feature import feature_parts
@@ -44,7 +44,7 @@ def test_every_model_comes_to_rest_at_the_root(rival):
         network, lr = replace(network, activation=identity), 0.5
     elif rival == "lazy":
         network, lr = network.lazy(), 10.0
-    params, _ = fit(network, momentum(lr, 0.9), 1500)
+    params, _ = fit(network, Momentum(lr, 0.9), 1500)
     z, said = feature_parts(network, params), network.said(params) * network.observed[:, None]
     assert (z[:, :2] - resting_output()).abs().max() < 0.03
     assert said.mean().item() == pytest.approx(resting_output(), abs=0.02)
@@ -52,11 +52,11 @@ def test_every_model_comes_to_rest_at_the_root(rival):
 
 def test_single_patches_grow_apart_by_the_log_of_frequency_and_smoothing_closes_the_gap():
     network = cutmix.problem(SMALL, Cutout(2))
-    params, _ = fit(network, gradient_descent(2.0), 1500)
+    params, _ = fit(network, GradientDescent(2.0), 1500)
     gap = feature_parts(network, params)[:, [0]] - feature_parts(network, params)
     torch.testing.assert_close(gap, torch.tensor([0.8 / 0.8, 16 / 3, 16.0]).log().expand(2, 3), atol=0.35, rtol=0)
     smoothed = cutmix.problem(SMALL, recipe_of(SMALL, "one patch, smoothed"))
-    params, _ = fit(smoothed, gradient_descent(2.0), 1500)
+    params, _ = fit(smoothed, GradientDescent(2.0), 1500)
     torch.testing.assert_close(feature_parts(smoothed, params), torch.full((2, 3), resting_output()).float(), atol=0.1,
                                rtol=0)  # fmt: skip
 

@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 import torch
 
-from flbook import TwoLayerCNN, fit, gradient_descent, label_noise
+from flbook import GradientDescent, LabelNoise, TwoLayerCNN, fit
 from flbook.lectures.training_strategies import cutmix
 from flbook.lectures.training_strategies.cutmix.leaky_bend import LeakyBend
 from flbook.lectures.training_strategies.cutmix.pasting import CutMix, Cutout, mixed_loss, subsets
@@ -65,7 +65,7 @@ def test_the_mean_is_that_over_all_pairs_and_sets():
             total += recipe.law[size] / len(sets) * loss / 16
     assert recipe.loss(f, y).mean().item() == pytest.approx(total.item())
     network = problem(replace(recipe, partners=20), replace(SETTING, seed=(0,)))
-    params, _ = fit(network, gradient_descent(0.5), 20)
+    params, _ = fit(network, GradientDescent(0.5), 20)
     drawn = torch.stack([network.at(step).gradient(params)["c"] for step in range(200)])
     exact = network.gradient(params)["c"]
     off = (drawn.mean(0) - exact).norm() / exact.norm()
@@ -76,7 +76,7 @@ def test_whole_pictures_are_plain_training_and_a_mixture_has_its_mean_label():
     f, y = torch.linspace(-3, 3, 7), torch.ones(7)
     torch.testing.assert_close(mixed_loss(f, 0.4 * y), 0.7 * logistic(f, y) + 0.3 * logistic(f, -y))
     plain, never = problem(Cutout(0)), problem(CutMix((0.0, 0.0, 0.0, 1.0)))
-    params, _ = fit(plain, gradient_descent(0.5), 30)
+    params, _ = fit(plain, GradientDescent(0.5), 30)
     torch.testing.assert_close(plain.gradient(params)["c"], never.at(0).gradient(params)["c"])
     torch.testing.assert_close(plain.train_loss(params), logistic(plain.predict(params), plain.observed).mean(-1))
 
@@ -104,7 +104,7 @@ def test_draws_belong_to_a_seed_and_follow_the_law():
     torch.testing.assert_close(single, torch.full((3,), 1 / 3), atol=0.01, rtol=0)
     torch.testing.assert_close(paste.partner.flatten().bincount() / paste.partner.numel(), torch.full((40,), 1 / 40),
                                atol=0.002, rtol=0)  # fmt: skip
-    fit(many, label_noise(0.1, 0.2, seed=(0, 1)), 3)  # labels one a member
+    fit(many, LabelNoise(0.1, 0.2, seed=(0, 1)), 3)  # labels one a member
 
 
 def test_bad_input_is_refused():

@@ -6,7 +6,7 @@ import torch
 import xarray as xr
 from scipy.special import expit
 
-from flbook import Training, TwoLayerCNN, fit, gradient_descent, measures, results
+from flbook import GradientDescent, Training, TwoLayerCNN, fit, measures, results
 from flbook.lectures.training_strategies import every_rule
 from flbook.lectures.training_strategies.every_rule import RULES, Setting, cell, chosen, until
 from flbook.lectures.training_strategies.every_rule.active_neurons import active, squared_gradient
@@ -24,7 +24,7 @@ def test_a_cell_is_plain_training(name):
     drawn, fresh = ground.draw(SEEDS), ground.draw_test(SEEDS)
     cnn = TwoLayerCNN(ground.data.d, ground.m, ground.sigma_0, ground.activation, ground.scale, seed=SEEDS)
     problem = Training(cnn, drawn.x, drawn.y, ground.loss)
-    params = fit(problem, gradient_descent(0.3), 12).params
+    params = fit(problem, GradientDescent(0.3), 12).params
     torch.testing.assert_close(found["train_loss"][1], problem.train_loss(params), rtol=1e-4, atol=1e-6)
     late = measures.test_error_on(problem, params, *fresh)
     torch.testing.assert_close(found["late_error"][1], late, atol=0.006, rtol=0)
@@ -59,13 +59,13 @@ def test_training_stops_at_the_first_look_that_finds_the_loss_low():
     ground = GROUNDS["sparse noise"]
     problem = ground.problem(SEEDS, ground.draw(SEEDS)).spread(2)
     lr = torch.tensor([0.001, 10.0])[:, None].expand(2, 2)
-    stopped, params, at = until(problem, gradient_descent(lr), problem, 60, 0.1)
+    stopped, params, at = until(problem, GradientDescent(lr), problem, 60, 0.1)
     assert at[0].tolist() == [60, 60] and torch.equal(stopped["w"][0], params["w"][0])
     assert (at[1] < 60).all() and (at[1] % every_rule.EVERY == 0).all()
     for k, step in enumerate(at[1].tolist()):
-        same = fit(problem, gradient_descent(lr), step).params
+        same = fit(problem, GradientDescent(lr), step).params
         torch.testing.assert_close(stopped["w"][1, k], same["w"][1, k])
-        before = fit(problem, gradient_descent(lr), step - every_rule.EVERY).params
+        before = fit(problem, GradientDescent(lr), step - every_rule.EVERY).params
         assert problem.train_loss(same)[1, k] <= 0.1 < problem.train_loss(before)[1, k]
     assert GROUNDS["strong and weak"].level == pytest.approx(0.1 * 0.5 / np.log(2))
     assert GROUNDS["strong and weak"].loss is squared
@@ -109,7 +109,7 @@ def test_the_squared_gradient_is_that_of_automatic_differentiation_and_constant_
     expected = sample_gradients(problem, problem.start(), problem.x).square().sum(-1).mean(-1)
     torch.testing.assert_close(squared_gradient(problem, problem.start()), expected)
     plain = ground.problem(SEEDS, ground.draw(SEEDS), linear=True)
-    moved = fit(plain, gradient_descent(0.1), 5).params
+    moved = fit(plain, GradientDescent(0.1), 5).params
     torch.testing.assert_close(squared_gradient(plain, moved), squared_gradient(plain, plain.start()))
 
 

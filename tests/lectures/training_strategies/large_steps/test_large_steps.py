@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from flbook import Training, TwoLayerCNN, fit, gradient_descent
+from flbook import GradientDescent, Training, TwoLayerCNN, fit
 from flbook.dynamics.patches import PatchTraining
 from flbook.lectures.training_strategies import large_steps
 from flbook.lectures.training_strategies.large_steps import Setting
@@ -43,7 +43,7 @@ def test_coordinates_that_are_left_out_change_nothing():
     small = StrongWeakTraining.of(data, SEEDS, m=3, sigma_0=0.1)
     cnn = TwoLayerCNN(10, 3, 0.1, activation=relu_power(2), seed=SEEDS, dtype=torch.float64)
     whole = Training(cnn, data.draw().x, data.labels(), squared)
-    mine, theirs = (fit(Batches(p, 1), gradient_descent(1.5), 60).params for p in (small, whole))
+    mine, theirs = (fit(Batches(p, 1), GradientDescent(1.5), 60).params for p in (small, whole))
     torch.testing.assert_close(mine["w"], theirs["w"][..., :2], rtol=1e-10, atol=1e-12)
     torch.testing.assert_close(theirs["w"][..., 2:], whole.start()["w"][..., 2:])
 
@@ -70,7 +70,7 @@ def test_it_trains_like_coefficients_on_the_features():
     cnn = TwoLayerCNN(12, 3, 0.1, activation=relu_power(2), seed=0, dtype=torch.float64)
     features = torch.cat([data.feature(which)[0] for which in ("strong", "weak")])
     other = PatchTraining.of(features, mix, data.labels(), cnn, loss=squared, features=2)
-    mine, theirs = (fit(Batches(p, 1), gradient_descent(1.5), 80).params for p in (hand, other))
+    mine, theirs = (fit(Batches(p, 1), GradientDescent(1.5), 80).params for p in (hand, other))
     torch.testing.assert_close(hand.predict(mine)[0], other.predict(theirs), rtol=1e-9, atol=1e-10)
 
 
@@ -78,9 +78,9 @@ def test_a_spread_ensemble_is_the_loop():
     data, c = StrongWeak(n=4, d=6, noise=0.2), torch.tensor([0.4, 1.1])
     network = StrongWeakTraining.of(data, SEEDS, m=3, sigma_0=0.1)
     lr = 1.5 * c[:, None].expand(2, 2).double()
-    whole = fit(Batches(network.spread(2), 1), gradient_descent(lr), 40).params["w"]
+    whole = fit(Batches(network.spread(2), 1), GradientDescent(lr), 40).params["w"]
     for k in range(2):
-        alone = fit(Batches(network, 1), gradient_descent(1.5 * c[k].item()), 40).params["w"]
+        alone = fit(Batches(network, 1), GradientDescent(1.5 * c[k].item()), 40).params["w"]
         torch.testing.assert_close(whole[k], alone, rtol=1e-6, atol=1e-9)
 
 
@@ -95,7 +95,7 @@ def test_a_visit_multiplies_responses_by_what_the_proof_says_and_the_lead_rises(
         right = params["w"][0, 0 if y > 0 else 1]  # (m, 2)
         a, b = y * right[:, 0], y * 0.2 * right[:, 1]
         residual = 1 - y * network.predict(params)[0, place]
-        params, _ = gradient_descent(c * m / 2).step(batches.at(step), params, None)
+        params, _ = GradientDescent(c * m / 2).step(batches.at(step), params, None)
         after = params["w"][0, 0 if y > 0 else 1]
         factor = (1 + c * residual) if strong else 1.0
         torch.testing.assert_close(y * after[a > 0, 0], factor * a[a > 0], rtol=1e-10, atol=1e-13)

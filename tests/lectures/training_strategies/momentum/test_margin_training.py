@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from flbook import TwoLayerCNN, fit, gradient_descent, measures, rng
+from flbook import GradientDescent, TwoLayerCNN, fit, measures, rng
 from flbook.lectures.training_strategies.momentum import rule
 from flbook.lectures.training_strategies.momentum.margin_training import (
     coasting_to,
@@ -44,7 +44,7 @@ def test_coefficients_are_direct_training(memory):
 def test_errors_are_those_on_drawn_samples_of_either_label(margin):
     sample = DATA.draw(seed=3)
     network, direct = training(DATA, sample, cnn(3)), Training(cnn(3), sample.x, sample.y)
-    params, weights = (fit(one, gradient_descent(0.5), 300).params for one in (network, direct))
+    params, weights = (fit(one, GradientDescent(0.5), 300).params for one in (network, direct))
     fresh = on_fresh(network, params, margin, points=8192)
     xi = DATA.sigma_xi * rng.normal((20_000, DATA.d), 5, "fresh")
     xi[:, 0] = 0
@@ -61,6 +61,6 @@ def test_a_feature_coasts_by_memory_times_velocity():
     network = training(DATA, DATA.draw(seed=0), cnn(0))
     start = network.start()
     grad = network.gradient(start)
-    stepped = fit(network, gradient_descent(7.0), 1).params
+    stepped = fit(network, GradientDescent(7.0), 1).params
     assert coasting_to(network, start, grad, 7.0) == pytest.approx(feature_coefficient(network, stepped).item())
     assert coasting_to(network, start, grad, 0.0) == feature_coefficient(network, start)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from flbook import fit, gradient_descent
+from flbook import GradientDescent, fit
 from flbook.lectures.training_strategies.out_of_distribution.environment_training import features, training
 from flbook.lectures.training_strategies.out_of_distribution.penalties import InvariantRisk, RiskVariance
 from flbook.lectures.training_strategies.out_of_distribution.plane import Plane
@@ -37,7 +37,7 @@ def test_a_mirrored_network_takes_the_steps_of_the_plane(loss, penalty):
     plane = Plane(data.alpha, data.betas, penalty, 20.0)
     params, place = {"w": w}, features(problem, {"w": w})[0].numpy()
     for _ in range(20):
-        params, _ = gradient_descent(lr).step(problem, params, None)
+        params, _ = GradientDescent(lr).step(problem, params, None)
         place = place - lr / (2 * m) * plane.gradient(place)
         np.testing.assert_allclose(features(problem, params)[0], place, rtol=1e-9)
     torch.testing.assert_close(params["w"][:, 1], -params["w"][:, 0])
@@ -76,6 +76,6 @@ def test_ends_and_borders():
 def test_a_network_under_the_penalty_stops_where_the_plane_does():
     data, m = Environments(n=80, d=4, sigma_xi=0.01), 2
     problem = training(data, (0, 1), InvariantRisk(100.0), m=m, sigma_0=1e-5)
-    params = fit(problem, gradient_descent(2 * m * 0.05), 300).params
+    params = fit(problem, GradientDescent(2 * m * 0.05), 300).params
     expected = Plane(weight=100.0).flow(np.zeros(2), np.array([15.0]))[0]
     np.testing.assert_allclose(features(problem, params), [expected] * 2, atol=0.003)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from flbook import SignalNoise, Training, TwoLayerCNN, fit, gradient_descent
+from flbook import GradientDescent, SignalNoise, Training, TwoLayerCNN, fit
 from flbook.lectures.training_strategies.shared.by_hand import ByHand
 from flbook.models.activations import Power, SmoothLeakyReLU, identity, relu, relu_power
 from flbook.training.batches import Batches
@@ -12,7 +12,7 @@ from flbook.training.optimizers import Adam, LabelNoise, SharpnessAware, SignDes
 
 SEEDS = (0, 1, 2)
 SAMPLE = SignalNoise(n=6, d=15, mu_norm=1.5).draw(SEEDS)
-RULES = {"gd": gradient_descent, "sam": lambda lr: SharpnessAware(lr, 0.2), "sign": SignDescent, "adam": Adam,
+RULES = {"gd": GradientDescent, "sam": lambda lr: SharpnessAware(lr, 0.2), "sign": SignDescent, "adam": Adam,
          "noise": lambda lr: LabelNoise(lr, 0.2, seed=SEEDS, axis=lr.ndim - 1)}
 SQUARE = relu_power(2)
 

@@ -49,13 +49,13 @@ class ContrastiveTraining(OwnLaw):
 
     Examples
     --------
-    >>> from flbook import fit, gradient_descent
+    >>> from flbook import fit, GradientDescent
     >>> from flbook.lectures.foundation_models.contrastive.two_modalities import TwoModalities
     >>> from flbook.lectures.foundation_models.shared.info_nce import other_labels
     >>> pairs = TwoModalities(n=20, d=200).draw(seed=0)
     >>> encoders = PatchEncoder(d=200, m=5), PatchEncoder(d=200, m=5, role="second weights")
     >>> problem = ContrastiveTraining.of(pairs, encoders, TWO_MODALITIES, other_labels(pairs.y))
-    >>> params = fit(problem, gradient_descent(0.01), 10).params
+    >>> params = fit(problem, GradientDescent(0.01), 10).params
     >>> params["mu"].shape, params["xi"].shape
     (torch.Size([2, 5]), torch.Size([2, 5, 20]))
     """

@@ -56,12 +56,12 @@ class DenoisingTraining(OwnLaw, Checked):
 
     Examples
     --------
-    >>> from flbook import fit, gradient_descent
+    >>> from flbook import fit, GradientDescent
     >>> from flbook.lectures.foundation_models.diffusion.noise_prediction import noising
     >>> patches = torch.eye(30, dtype=torch.float64)[:6]
     >>> model = TiedDenoiser(30, m=4, sigma_0=0.1, dtype=torch.float64)
     >>> problem = DenoisingTraining.of(patches, torch.full((6,), 1 / 3).double(), model, *noising(0.2))
-    >>> params = fit(problem, gradient_descent(0.1), 50).params
+    >>> params = fit(problem, GradientDescent(0.1), 50).params
     >>> bool(problem.train_loss(params) < problem.train_loss(problem.start())), problem.responses(params).shape
     (True, torch.Size([4, 6]))
     """

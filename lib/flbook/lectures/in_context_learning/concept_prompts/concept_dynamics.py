@@ -205,7 +205,7 @@ class ReducedConcepts(OwnLaw):
         return ((logistic(f, torch.ones_like(f)) * ways / ways.sum()).sum(-1) * popular / popular.sum()).sum(-1)
 
     def slope(self, params: Params) -> Params:
-        """The direction in which `flbook.gradient_descent` takes the exact step of the whole layer."""
+        """The direction in which `flbook.GradientDescent` takes the exact step of the whole layer."""
         score = self.score(params).detach().requires_grad_()
         c, d = (params[name].detach().requires_grad_() for name in ("c", "d"))
         g, on_c, on_d = torch.autograd.grad(self.loss(score, c, d).sum(), (score, c, d))

@@ -35,10 +35,10 @@ class FederatedAveraging(Checked):
 
     Examples
     --------
-    >>> from flbook import SignalNoise, Training, TwoLayerCNN, fit, gradient_descent
+    >>> from flbook import SignalNoise, Training, TwoLayerCNN, fit, GradientDescent
     >>> sample = SignalNoise(n=20, d=100).draw(seed=(0, 1, 2))  # three clients with data of their own
     >>> problem = Training(TwoLayerCNN(d=100, sigma_0=0.01, seed=(5, 5, 5)), sample.x, sample.observed)
-    >>> params = fit(problem, FederatedAveraging(gradient_descent(0.1), every=5), 10).params
+    >>> params = fit(problem, FederatedAveraging(GradientDescent(0.1), every=5), 10).params
     >>> bool((params["w"] == params["w"][0]).all())
     True
     """
@@ -95,6 +95,3 @@ def _mean(p: Tensor, axis: int, shares: Tensor | None) -> Tensor:
     if shares is None:
         return p.mean(axis, keepdim=True)
     return (p * shares.reshape(-1, *[1] * (p.ndim - axis - 1))).sum(axis, keepdim=True)
-
-
-federated_averaging = FederatedAveraging

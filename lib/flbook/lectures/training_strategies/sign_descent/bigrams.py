@@ -86,9 +86,9 @@ class BigramTraining(OwnLaw):
 
     Examples
     --------
-    >>> from flbook import fit, sign_descent
+    >>> from flbook import fit, SignDescent
     >>> problem = BigramTraining.of(Bigrams(), seed=(0, 1))
-    >>> problem.train_loss(fit(problem, sign_descent(0.05), 200).params).shape
+    >>> problem.train_loss(fit(problem, SignDescent(0.05), 200).params).shape
     torch.Size([2])
     """
 
