@@ -91,7 +91,7 @@ from flbook.training import losses, optimizers
 from flbook.training.batches import Batches
 from flbook.training.fit import fit
 from flbook.training.network import ScaledTraining, Training
-from flbook.training.problem import Around, OwnLaw, OwnSamples, Problem
+from flbook.training.problem import EmpiricalProblem, PopulationProblem, Problem, WrappedProblem
 
 META = torch.device("meta")
 N, D, M, L = 6, 8, 2, 4
@@ -275,7 +275,8 @@ RULES = {
     "WeightDecay": optimizers.WeightDecay(optimizers.GradientDescent(0.1), torch.tensor([0.1, 0.2])),
 }
 LOSSES = {name: loss for name, loss in vars(losses).items() if hasattr(loss, "slope") and not isinstance(loss, type)}
-PARTS = (OwnSamples, OwnLaw, Around, optimizers._Penalised, Batches, StoppedEarly)  # no problem of their own
+# No problem of their own:
+PARTS = (EmpiricalProblem, PopulationProblem, WrappedProblem, optimizers._Penalised, Batches, StoppedEarly)
 
 
 def moved(thing):
@@ -358,7 +359,7 @@ def test_a_problem_takes_a_step(name):
     rule, params = optimizers.Momentum(0.1), problem.start()
     check_devices(params)
     check_devices(rule.step(problem.at(0), params, rule.start(params)), problem.norm(params))
-    if isinstance(problem, OwnSamples | Training):
+    if isinstance(problem, EmpiricalProblem | Training):
         batches = Batches(problem, 2)
         check_devices(rule.step(batches.at(0), params, rule.start(params)), batches.train_loss(params))
 
@@ -398,7 +399,7 @@ def test_a_problem_in_coefficients_refuses_what_it_would_compute_wrongly(name):
     """Not of the device, but of the same list: rules that leave the span, decay without a multiplier, inputs."""
     problem, descent = PROBLEMS[name](), optimizers.GradientDescent(0.1)
     if problem.coefficients:
-        batches = [Batches(problem, 2)] if isinstance(problem, OwnSamples) else []
+        batches = [Batches(problem, 2)] if isinstance(problem, EmpiricalProblem) else []
         for wrapped in (problem, *batches):
             for rule in (optimizers.SignDescent(0.1), optimizers.Adam(0.1), optimizers.RMSProp(0.1)):
                 with pytest.raises(ValueError, match=f"^{type(rule).__name__} leaves the span of gradients, in which "

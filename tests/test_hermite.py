@@ -72,7 +72,7 @@ def test_preimages_and_breaks():
     z = hermite.preimages(he(3), np.array([0.0, 5.0]))
     np.testing.assert_allclose(z[:, 0], [-math.sqrt(3), 0, math.sqrt(3)], atol=1e-12)
     assert np.isnan(z[:2, 1]).all() and he(3)(z[2, 1]) == pytest.approx(5)
-    assert sorted(np.unique(hermite.breaks_of(he(3)).round(6))) == pytest.approx([-2, -1, 1, 2])
+    assert sorted(np.unique(hermite.breakpoints(he(3)).round(6))) == pytest.approx([-2, -1, 1, 2])
 
 
 def test_the_best_gate_is_the_conditional_mean():

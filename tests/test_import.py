@@ -41,7 +41,7 @@ def test_no_public_name_is_hidden_by_a_submodule():
 
 
 def test_submodules_resolve_without_an_import_statement():
-    code = "import flbook; flbook.data.signal_noise.SignalNoise(); flbook.dynamics.gram.Gram; flbook.rivals.lazy"
+    code = "import flbook; flbook.data.signal_noise.SignalNoise(); flbook.dynamics.gram.Gram; flbook.rivals.rival"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 

@@ -1,24 +1,27 @@
 """Measures: by hand, and the exact test law against fresh data, for the network and for every rival."""
 
 import math
+from operator import methodcaller
 
 import numpy as np
 import pytest
 import torch
 from scipy import stats
 
-from flbook import measures, rivals
+from flbook import measures
 from flbook.data import SignalNoise
 from flbook.dynamics import Gram, GramTraining, draw_gram
 from flbook.dynamics.weights import WeightTraining
-from flbook.measures import even_normal
+from flbook.measures import sobol_normal
 from flbook.models import TwoLayerCNN, identity, relu, relu_power, softplus
+from flbook.rivals import rival
 from flbook.shapes import Quantity, signs
 from flbook.training.fit import fit
 from flbook.training.network import Training
 from flbook.training.optimizers import Adam, GradientDescent, SignDescent, WeightDecay
 from flbook.training.problem import Problem
 
+LAZY = methodcaller("lazy")  # rivals of a problem
 SEEDS, M, D = (0, 1, 2, 3), 3, 40
 
 
@@ -36,8 +39,8 @@ def by_hand(w_w=((1.0, 0.0), (0.0, 1.0)), w_mu=(0.0, 0.0), **options):
 def test_coefficients_by_hand():
     problem = by_hand()
     params = {"mu": row(0.5, -0.25), "xi": torch.tensor([[1.0, 0.0], [0.5, -2.0]], dtype=torch.float64)}
-    assert measures.signal_learning(problem, params).tolist() == [[2], [1]]
-    assert measures.noise_memorization(problem, params).tolist() == [[[9, 0]], [[4.5, -32]]]
+    assert problem.signal_learned(params).tolist() == [[2], [1]]
+    assert problem.noise_memorised(params).tolist() == [[[9, 0]], [[4.5, -32]]]
     gamma, rho, loss = measures.coefficients(problem)
     assert [q.of(params).item() for q in (gamma, rho)] == [2, 9] and [q.name for q in (gamma, rho)] == ["gamma", "rho"]
     assert loss.of(params).item() == problem.train_loss(params).item() and loss.units == "nats"
@@ -56,7 +59,7 @@ def test_weights_are_rebuilt_from_gamma_and_rho_with_the_inverse_square_of_the_n
     direct, gram, sample = both(activation, flip_prob=0.2)
     w = fit(direct, GradientDescent(0.3), 40).params["w"]
     params = fit(gram, GradientDescent(0.3), 40).params
-    gamma, rho = measures.signal_learning(gram, params), measures.noise_memorization(gram, params)
+    gamma, rho = gram.signal_learned(params), gram.noise_memorised(params)
     assert gamma.shape == (4, 2, M) and rho.shape == (4, 2, M, 6)
     sign = signs(2, w)[:, None]
 
@@ -71,8 +74,8 @@ def test_weights_are_rebuilt_from_gamma_and_rho_with_the_inverse_square_of_the_n
 
 def coefficient_paths(activation, steps=300, **data):
     _, gram, sample = both(activation, **data)
-    quantities = [Quantity("gamma", lambda p: measures.signal_learning(gram, p), ("j", "r")),
-                  Quantity("rho", lambda p: measures.noise_memorization(gram, p), ("j", "r", "i"))]
+    quantities = [Quantity("gamma", gram.signal_learned, ("j", "r")),
+                  Quantity("rho", gram.noise_memorised, ("j", "r", "i"))]
     history = fit(gram, GradientDescent(0.1), steps, quantities, ("seed",), range(steps + 1)).history
     same = torch.stack([sample.observed == j for j in (1, -1)], -2)[..., None, :].expand(-1, -1, M, -1).numpy()
     return history.gamma.values, history.rho.values, same
@@ -122,21 +125,21 @@ def test_test_loss_of_a_linear_classifier_is_an_integral():
 
 
 def test_flipped():
-    assert measures.flipped(0.0, 0.1) == 0.1, "the Bayes error"
-    assert measures.flipped(0.5, 0.1) == pytest.approx(0.5)
-    np.testing.assert_allclose(measures.flipped(np.array([0.0, 1.0]), 0.2), [0.2, 0.8])
+    assert measures.noisy_label_error(0.0, 0.1) == 0.1, "the Bayes error"
+    assert measures.noisy_label_error(0.5, 0.1) == pytest.approx(0.5)
+    np.testing.assert_allclose(measures.noisy_label_error(np.array([0.0, 1.0]), 0.2), [0.2, 0.8])
 
 
 def test_even_points_are_normal_and_fill_space_better_than_independent_ones():
-    z = even_normal(512, 20).numpy()
+    z = sobol_normal(512, 20).numpy()
     assert z.shape == (512, 20) and np.isfinite(z).all()
-    assert even_normal(500, 3).shape == (512, 3) and even_normal(1, 3).shape[1] == 3
+    assert sobol_normal(500, 3).shape == (512, 3) and sobol_normal(1, 3).shape[1] == 3
     independent = 512**-0.5
     assert abs(z.mean(0)).max() < independent / 3 and abs(z.var(0) - 1).max() < independent
     assert abs(np.corrcoef(z.T) - np.eye(20)).max() < 4 * independent
     for column in z.T:
         assert stats.kstest(column, "norm").statistic < 2 / 512
-    assert not np.allclose(z, even_normal(512, 20, seed=1)) and np.array_equal(z, even_normal(512, 20))
+    assert not np.allclose(z, sobol_normal(512, 20, seed=1)) and np.array_equal(z, sobol_normal(512, 20))
 
 
 def errors(model, activation, orthogonal, bias, seeds=SEEDS, points=4096, fresh=8000):
@@ -144,7 +147,7 @@ def errors(model, activation, orthogonal, bias, seeds=SEEDS, points=4096, fresh=
     data = SignalNoise(n=10, d=D, mu_norm=1.5, sigma_xi=0.8, flip_prob=0.2, orthogonal=orthogonal)
     sample, test = data.draw(seeds), data.draw_test(fresh, seeds)
     cnn = TwoLayerCNN(D, M, None if bias else 0.1, activation, bias=bias, seed=seeds, dtype=torch.float64)
-    law = getattr(rivals, model)(GramTraining.of(data, sample, cnn)) if model else GramTraining.of(data, sample, cnn)
+    law = rival(GramTraining.of(data, sample, cnn), model or "network")
     rule, steps = GradientDescent(0.5), 60
     exact = measures.test_error(law, fit(law, rule, steps).params, points)
     if model == "frozen":
@@ -156,7 +159,7 @@ def errors(model, activation, orthogonal, bias, seeds=SEEDS, points=4096, fresh=
     if model == "linear":
         cnn.activation = identity
     direct = Training(cnn, sample.x, sample.observed)
-    direct = rivals.lazy(direct) if model == "lazy" else direct
+    direct = direct.lazy() if model == "lazy" else direct
     return exact, measures.test_error_on(direct, fit(direct, rule, steps).params, test.x, test.y)
 
 
@@ -208,7 +211,7 @@ def test_the_wrong_law_would_be_seen():
     assert error(True) == pytest.approx(stats.norm.cdf(-1.9 / math.sqrt(v)), abs=3e-3)
 
 
-@pytest.mark.parametrize("rival", [lambda p: p, rivals.lazy], ids=["network", "lazy"])
+@pytest.mark.parametrize("rival", [lambda p: p, LAZY], ids=["network", "lazy"])
 def test_filters_that_learned_a_strong_signal_have_the_same_law_in_float32(rival):
     # what fresh orthogonal noise meets is then a difference of nearly equal numbers
     gram = draw_gram(40, 20, 1000, sigma_0=1e-8, orthogonal=True, seed=tuple(range(8)))
@@ -264,8 +267,8 @@ def test_every_measure_of_a_rule_that_leaves_the_span(rule, lazy):
     assert ((fresh > 0.02) & (fresh < 0.48)).any(), "an error that says something"
     spread = (fresh * (1 - fresh) * (1 / 8000 + 1 / 4096)).sqrt() + 1e-3
     assert ((exact - fresh).abs() < 4 * spread).all(), (exact, fresh)
-    assert measures.signal_learning(problem, params).shape == (8, 2, M)
-    assert measures.noise_memorization(problem, params).shape == (8, 2, M, 10)
+    assert problem.signal_learned(params).shape == (8, 2, M)
+    assert problem.noise_memorised(params).shape == (8, 2, M, 10)
     for measure in (measures.train_error, measures.test_loss):
         assert measure(problem, params).isfinite().all()
     assert all(quantity.of(params).shape == (8,) for quantity in measures.coefficients(problem))
@@ -276,9 +279,9 @@ def test_what_decay_takes_from_the_start_is_neither_learned_nor_memorised():
     problem, _ = in_weights()
     params = problem.decaying(problem.start())
     params = {name: 0.5 * p for name, p in params.items()}
-    for measure in (measures.signal_learning, measures.noise_memorization):
-        assert float(measure(problem, params).abs().max()) < 1e-15
-        assert float(measure(problem, {"w": params["w"]}).abs().max()) > 1e-4
+    for measure in (problem.signal_learned, problem.noise_memorised):
+        assert float(measure(params).abs().max()) < 1e-15
+        assert float(measure({"w": params["w"]}).abs().max()) > 1e-4
 
 
 def twice(activation, bias=False):

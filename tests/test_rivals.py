@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from flbook import rivals
 from flbook.data import SignalNoise
 from flbook.dynamics import GramTraining
 from flbook.models import TwoLayerCNN, identity, leaky_relu, relu, relu_power, softplus
@@ -38,7 +37,7 @@ def weights(direct, params, sample):
 @BOTH_NOISES
 def test_lazy_in_coefficients_is_lazy_in_weights(activation, bias, orthogonal):
     direct, gram, sample = both(activation, bias, orthogonal)
-    direct, gram = rivals.lazy(direct), rivals.lazy(gram)
+    direct, gram = direct.lazy(), gram.lazy()
     params, there = fit(gram, RULE, STEPS).params, fit(direct, RULE, STEPS).params
     torch.testing.assert_close(weights(direct, params, sample), there["w"], rtol=1e-10, atol=1e-11)
     if bias:
@@ -50,8 +49,8 @@ def test_lazy_in_coefficients_is_lazy_in_weights(activation, bias, orthogonal):
 
 def test_lazy_keeps_the_loss():
     direct, gram, _ = both()
-    direct = rivals.lazy(Training(direct.model, direct.x, direct.observed, squared))
-    assert direct.loss is squared and rivals.lazy(gram).loss is gram.loss
+    direct = Training(direct.model, direct.x, direct.observed, squared).lazy()
+    assert direct.loss is squared and gram.lazy().loss is gram.loss
 
 
 def direction(params, size):
@@ -63,7 +62,7 @@ def direction(params, size):
 @pytest.mark.parametrize("kind", [0, 1], ids=["weights", "coefficients"])
 def test_lazy_is_the_tangent_of_the_network_at_its_start(activation, kind):
     network = both(activation, bias=True)[kind]
-    lazy, start = rivals.lazy(network), network.start()
+    lazy, start = network.lazy(), network.start()
     torch.testing.assert_close(lazy.predict(start), network.predict(start), rtol=1e-12, atol=1e-13)
     gradients = lazy.gradient(start), network.gradient(start)
     for name in start:
@@ -80,7 +79,7 @@ def test_lazy_is_the_tangent_of_the_network_at_its_start(activation, kind):
 @BOTH_NOISES
 def test_linear_in_coefficients_is_the_network_without_activation(bias, orthogonal):
     direct, gram, sample = both(relu, bias, orthogonal)
-    gram = rivals.linear(gram)
+    gram = gram.linear()
     direct.model.activation = identity
     params, there = fit(gram, RULE, STEPS).params, fit(direct, RULE, STEPS).params
     torch.testing.assert_close(weights(direct, params, sample), there["w"], rtol=1e-10, atol=1e-11)
@@ -113,7 +112,7 @@ def frozen_by_hand(direct, rule, steps):
 @BIAS
 def test_frozen_trains_the_last_layer_on_normalised_features(activation, bias):
     direct, gram, _ = both(activation, bias)
-    frozen = rivals.frozen(gram)
+    frozen = gram.frozen()
     assert frozen.samples.square().mean((-2, -1)).tolist() == pytest.approx([1] * 3)
     params = fit(frozen, RULE, STEPS).params
     a, f = frozen_by_hand(direct, RULE, STEPS)
@@ -128,7 +127,7 @@ def test_frozen_trains_the_last_layer_on_normalised_features(activation, bias):
 
 
 def test_frozen_gradient_is_the_finite_difference_and_the_norm_is_euclidean():
-    frozen, h = rivals.frozen(both(bias=True)[1]), 1e-6
+    frozen, h = both(bias=True)[1].frozen(), 1e-6
     params = frozen.start()
     for labels in (None, -frozen.observed):
         way = {"a": torch.randn(params["a"].shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)}

@@ -248,7 +248,7 @@ def preimages(link: Callable, y: np.ndarray) -> np.ndarray:
     return np.stack(found)
 
 
-def breaks_of(link: Callable, jumps: Places = ()) -> np.ndarray:
+def breakpoints(link: Callable, jumps: Places = ()) -> np.ndarray:
     """Where T(g(z)) may jump or bend as a function of z: where g turns, or meets a turning value or a jump of T."""
     turns = turning_points(link)
     where = preimages(link, np.concatenate([link(turns), np.asarray(jumps, float)])).ravel()
@@ -303,14 +303,14 @@ def strength(gate: Callable, link: Callable, k: int, jumps: Places = ()) -> floa
     >>> round(strength(lambda y: y, he(3), 3), 6)
     1.0
     """
-    z, weight = nodes(breaks_of(link, jumps))
+    z, weight = nodes(breakpoints(link, jumps))
     values = gate(link(z))
     return float((weight @ (values * polynomial(k, z))) ** 2 / (weight @ values**2))
 
 
 def best_strengths(link: Callable, degree: int) -> np.ndarray:
     r"""The largest strength of any gate at each degree, :math:`E\,\zeta_k(y)^2`, shape (degree + 1,)."""
-    z, weight = nodes(breaks_of(link))
+    z, weight = nodes(breakpoints(link))
     y = link(z)
     return np.array([weight @ best_gate(link, k)(y) ** 2 for k in range(degree + 1)])
 

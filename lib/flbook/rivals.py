@@ -27,21 +27,6 @@ def rival(problem: Problem, name: str) -> Problem:
     return problem if name == "network" else getattr(problem, name)()
 
 
-def linear(problem: Problem) -> Problem:
-    """The network with its activation taken away. Raises ValueError if the problem has no such rival."""
-    return problem.linear()
-
-
-def lazy(problem: Problem) -> Problem:
-    """The network's first-order expansion about its start. Raises ValueError if the problem has no such rival."""
-    return problem.lazy()
-
-
-def frozen(problem: Problem) -> Problem:
-    """Random features, only the output weights train. Raises ValueError if the problem has no such rival."""
-    return problem.frozen()
-
-
 class FrozenCNN(nn.Module):
     """Random features for given images: the filters of a network stay as they are, its output weights train."""
 

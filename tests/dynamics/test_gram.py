@@ -10,7 +10,6 @@ from flbook import rng
 from flbook.data import SignalNoise
 from flbook.dynamics import Gram, GramTraining
 from flbook.dynamics.inner_products import add_product
-from flbook.measures import signal_learning
 from flbook.models import TwoLayerCNN, identity, leaky_relu, relu, relu_power, softplus
 from flbook.shapes import Quantity
 from flbook.training.fit import fit
@@ -197,7 +196,7 @@ def test_a_signal_of_length_zero_is_the_edge_of_a_phase_diagram():
                       y=gram.y[:, None], observed=gram.observed[:, None])
     params = fit(problem, GradientDescent(0.3), STEPS).params
     assert params["mu"].shape == (3, 2, 2 * M)
-    assert (signal_learning(problem, params)[:, 0] == 0).all() and (signal_learning(problem, params)[:, 1] != 0).any()
+    assert (problem.signal_learned(params)[:, 0] == 0).all() and (problem.signal_learned(params)[:, 1] != 0).any()
     assert (problem.train_loss(params) < problem.train_loss(problem.start())).all(), "the noise still fits the labels"
 
 

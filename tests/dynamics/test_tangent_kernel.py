@@ -3,7 +3,6 @@
 import pytest
 import torch
 
-from flbook import rivals
 from flbook.data import SignalNoise
 from flbook.dynamics.tangent_kernel import kernel_descent, kernel_ridge, neuron_kernel, relative_change, tangent_kernel
 from flbook.lectures.representation.shared.teacher import Teacher
@@ -50,7 +49,7 @@ def test_of_any_network_it_is_the_gram_matrix_of_gradients():
 @pytest.mark.parametrize("steps", [0, 1, 50])
 def test_kernel_descent_is_the_lazy_network(steps):
     network = problem()
-    lazy, rule, w = rivals.lazy(network), GradientDescent(network.model.step(0.7)), network.start()["w"]
+    lazy, rule, w = network.lazy(), GradientDescent(network.model.step(0.7)), network.start()["w"]
     fresh = DATA.draw_test(5, SEEDS).x
     params = fit(lazy, rule, steps).params
     for x in (network.x, fresh):

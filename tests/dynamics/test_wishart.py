@@ -48,8 +48,8 @@ def statistics(gram, orthogonal):
         "<w_1, xi_1>": gram.w_xi[:, 0, 0], "<w_k, xi_n>": gram.w_xi[:, -1, -1], "<w_1, mu>": gram.w_mu[:, 0],
         "<w_1, mu><xi_1, mu><w_1, xi_1>": gram.w_mu[:, 0] * gram.mu_xi[:, 0] * gram.w_xi[:, 0, 0],
         "<xi_1, xi_2><xi_2, xi_3><xi_3, xi_1>": gram.xi_xi[:, 0, 1] * gram.xi_xi[:, 1, 2] * gram.xi_xi[:, 2, 0],
-        "gamma": measures.signal_learning(problem, params).flatten(1).amax(-1),
-        "rho": measures.noise_memorization(problem, params).flatten(1).amax(-1),
+        "gamma": problem.signal_learned(params).flatten(1).amax(-1),
+        "rho": problem.noise_memorised(params).flatten(1).amax(-1),
         "test error": measures.test_error(problem, params, 256), "training loss": problem.train_loss(params),
     }
     return found if orthogonal else found | {"<xi_1, mu>": gram.mu_xi[:, 0]}

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from flbook import measures, rivals
+from flbook import measures
 from flbook.data.ten_digits import ten_digits
 from flbook.models import ConvNet, softplus
 from flbook.training.fit import fit
@@ -109,7 +109,7 @@ def test_it_trains_and_so_does_its_lazy_rival():
     before, after = (measures.class_error(problem, p, data.x_test, data.y_test) for p in (problem.start(), trained))
     assert before.shape == (2,) and (before > 0.6).all() and (after < 0.4).all()
     assert (measures.class_error(problem, trained) <= after + 0.1).all()
-    lazy = rivals.lazy(problem)
+    lazy = problem.lazy()
     torch.testing.assert_close(lazy.predict(lazy.start()), problem.predict(problem.start()))
     assert (lazy.train_loss(fit(lazy, GradientDescent(0.02), 5).params) < lazy.train_loss(lazy.start())).all()
 

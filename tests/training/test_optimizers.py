@@ -257,8 +257,9 @@ def test_rules_linear_in_gradients_are_the_same_in_coefficients(name, model, bat
     torch.testing.assert_close(weights(params), there["w"], rtol=0, atol=1e-10)
     torch.testing.assert_close(params["b"].unflatten(-1, (2, 3)), there["b"], rtol=0, atol=1e-10)
     assert (there["w"] - direct.start()["w"]).abs().max() > 0.05, "there was something to compare"
-    for measure in (measures.signal_learning, measures.noise_memorization, measures.train_error, measures.test_error,
-                    measures.test_loss):
+    for measure in (lambda problem, params: problem.signal_learned(params),
+                    lambda problem, params: problem.noise_memorised(params),
+                    measures.train_error, measures.test_error, measures.test_loss):
         in_weights, in_coefficients = (measure(problem, state) for problem, state in
                                        zip(problems, (there, params), strict=True))
         torch.testing.assert_close(in_coefficients, in_weights, rtol=0, atol=1e-10)

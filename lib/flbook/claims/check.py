@@ -99,8 +99,8 @@ class Claims:
         fresh, computed_under = os.environ.get("FLBOOK_SEED", ""), origin.pop("fresh_seed")
         stored = origin["scale"] == "paper"
         skipped = stored and fresh not in ("", computed_under)
-        abroad = not origin["device"].startswith("cpu") and not stored  # a stored number is the same everywhere
-        allowed = statement.tolerance * (10 if abroad else 1)
+        other_device = not origin["device"].startswith("cpu") and not stored  # a stored number is the same everywhere
+        allowed = statement.tolerance * (10 if other_device else 1)
 
         outside = (
             [] if statements.inside(value, ends) else [f"{row.short(value)} lies outside the claim, {row.span(ends)}"]
@@ -109,9 +109,9 @@ class Claims:
         if not fresh and not abs(value - statement.book) <= allowed * (1 + 1e-9):
             off = row.short(abs(value - statement.book))
             misses.append(f"it is {off} off the book's value, {row.short(allowed)} is allowed")
-        cramped = _cramped(value, ends, seeds, interval)
+        too_close = _too_close(value, ends, seeds, interval)
         if not fresh and not misses:
-            misses += cramped
+            misses += too_close
 
         digits = row.decimals(statement.tolerance)
         self._show(
@@ -124,8 +124,8 @@ class Claims:
             interval=None if interval is None else [row.rounded(x, digits) for x in interval],
             **origin,
             holds=None if skipped else not misses,
-            acceptable=not outside and not cramped,  # whatever the book says
-            note="" if skipped else "; ".join(misses) or (f"{origin['device']}: ten times the tolerance" * abroad),
+            acceptable=not outside and not too_close,  # whatever the book says
+            note="" if skipped else "; ".join(misses) or f"{origin['device']}: ten times the tolerance" * other_device,
         )
 
     def identity(self, name, computed, expected, *, broken):
@@ -237,7 +237,7 @@ def _named(where, argument, pairs):
     return pairs
 
 
-def _cramped(value, ends, seeds, interval):
+def _too_close(value, ends, seeds, interval):
     """Say in a list of sentences where the claim leaves too little room for fresh seeds."""
     if seeds is not None:
         error = float(seeds.std(ddof=1)) / math.sqrt(seeds.size)

@@ -25,7 +25,7 @@ class Prompts(NamedTuple):
     observed: Float[Tensor, "*E q"] | None = None  # labels of the queries, noise included; None where there is no noise
 
 
-def mapped(prompts: Any, change: Callable, *others: Any) -> Any:
+def map_tensors(prompts: Any, change: Callable, *others: Any) -> Any:
     """A function applied to every tensor of the prompts (and to the same one of others); None stays None.
 
     Of prompts, or of any other batch that is a named tuple of tensors.
@@ -33,12 +33,12 @@ def mapped(prompts: Any, change: Callable, *others: Any) -> Any:
     Examples
     --------
     >>> prompts = LinearPrompts(n=4, d=2).draw(3, seed=0)
-    >>> mapped(prompts, torch.Tensor.float).query.dtype
+    >>> map_tensors(prompts, torch.Tensor.float).query.dtype
     torch.float32
     """
     if prompts is None or isinstance(prompts, Tensor):
         return None if prompts is None else change(prompts, *others)
-    return type(prompts)(*(mapped(part, change, *same) for part, *same in zip(prompts, *others, strict=True)))
+    return type(prompts)(*(map_tensors(part, change, *same) for part, *same in zip(prompts, *others, strict=True)))
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from flbook.training.problem import OwnSamples, Params, forwarded
+from flbook.training.problem import EmpiricalProblem, Params, forwarded
 
 
 @dataclass(frozen=True)
-class FrozenGramTraining(OwnSamples):
+class FrozenGramTraining(EmpiricalProblem):
     """Only the output weights train, on the features of the initial filters, scaled to mean square 1."""
 
     problem: Any  # whose rival it is: a `GramTraining`, or another problem with its patches and its `respond`

@@ -24,16 +24,16 @@ from torch import Tensor
 from flbook.data.signal_noise import Sample, noise_preactivations
 from flbook.dynamics.fresh import outputs_on_noise
 from flbook.dynamics.frozen import FrozenGramTraining
-from flbook.dynamics.inner_products import Gram, add_product, side_by_side
+from flbook.dynamics.inner_products import Gram, add_product, joint_gram
 from flbook.models.activations import identity, relu, tangent
 from flbook.models.cnn import TwoLayerCNN
 from flbook.shapes import signs
 from flbook.training.losses import check_labels, logistic
-from flbook.training.problem import OwnSamples, Params, Problem, recast
+from flbook.training.problem import EmpiricalProblem, Params, Problem, convert
 
 
 @dataclass(frozen=True)
-class GramTraining(OwnSamples):
+class GramTraining(EmpiricalProblem):
     """The training problem of a two-layer CNN on signal-noise data, in coefficients.
 
     Parameters are ``{"mu": (*E, k), "xi": (*E, k, n)}`` and, with a trained bias, ``"b": (*E, k)``. Any rule of
@@ -50,11 +50,11 @@ class GramTraining(OwnSamples):
 
     Examples
     --------
-    >>> from flbook import SignalNoise, TwoLayerCNN, fit, GradientDescent, measures
+    >>> from flbook import GradientDescent, SignalNoise, TwoLayerCNN, fit, measures
     >>> data = SignalNoise(n=20, d=100)
     >>> problem = GramTraining.of(data, data.draw(seed=0), TwoLayerCNN(d=100, m=5, sigma_0=0.01))
     >>> params = fit(problem, GradientDescent(0.1), 50).params
-    >>> params["mu"].shape, params["xi"].shape, measures.noise_memorization(problem, params).shape
+    >>> params["mu"].shape, params["xi"].shape, problem.noise_memorised(params).shape
     (torch.Size([10]), torch.Size([10, 20]), torch.Size([2, 5, 20]))
     """
 
@@ -134,17 +134,17 @@ class GramTraining(OwnSamples):
         """What a filter makes of a patch's pre-activation; a rival may answer by patch."""
         return self.activation(z)
 
-    def bends_at(self, z: Tensor, patch: str) -> Tensor:
+    def expansion_point(self, z: Tensor, patch: str) -> Tensor:
         """Where the activation's slope is taken that a patch meets; a rival may keep it where it was."""
         return z
 
     def slope(self, z: Tensor, patch: str) -> Tensor:
         """The derivative of `respond`."""
-        return self.activation.slope(self.bends_at(z, patch))
+        return self.activation.slope(self.expansion_point(z, patch))
 
-    def pulled_back(self, upstream: Tensor, z: Tensor, patch: str) -> Tensor:
+    def vjp(self, upstream: Tensor, z: Tensor, patch: str) -> Tensor:
         """`upstream` times `slope`, in as few passes as the activation knows."""
-        return self.activation.pulled_back(upstream, self.bends_at(z, patch))
+        return self.activation.vjp(upstream, self.expansion_point(z, patch))
 
     def outputs(self, params: Params) -> Float[Tensor, "*E n"]:
         """Outputs on the training samples."""
@@ -160,8 +160,8 @@ class GramTraining(OwnSamples):
         z = self.patches(params)
         pull = self.loss.slope(self._outputs(z), observed) / self.y.shape[-1]
         up, down = (self.a * (pull * (sign * self.y > 0)).sum(-1, keepdim=True) for sign in (1, -1))
-        plus, minus = self.pulled_back(up, z["plus"], "plus"), self.pulled_back(down, z["minus"], "minus")
-        noise = self.pulled_back(self.a[:, None] * pull[..., None, :], z["noise"], "noise")
+        plus, minus = self.vjp(up, z["plus"], "plus"), self.vjp(down, z["minus"], "minus")
+        noise = self.vjp(self.a[:, None] * pull[..., None, :], z["noise"], "noise")
         grad = {"mu": plus - minus, "xi": noise}
         grad |= {"b": plus + minus + noise.sum(-1)} if self.bias else {}
         return self.with_start(grad, params)
@@ -194,13 +194,13 @@ class GramTraining(OwnSamples):
         both = a * torch.where(self.y[..., None, :] > 0, plus, minus) + noise
         return kernel + torch.einsum("...kn,...kp->...np", both, both)
 
-    def exact(self, params: Params) -> tuple["GramTraining", Params]:
+    def in_float64(self, params: Params) -> tuple["GramTraining", Params]:
         """Problem and parameters in float64, since covariances of nearly equal filters are nearly singular."""
         return self.to(torch.float64), {name: p.double() for name, p in params.items()}
 
     def weight_gram(self, params: Params) -> Float[Tensor, "*E k k"]:
         r"""Inner products :math:`\langle w_k(t), w_l(t)\rangle` of the trained filters, in float64."""
-        exact, c = self.exact(params)
+        exact, c = self.in_float64(params)
         g, c_mu, c_xi = exact.gram, c["mu"], c["xi"]
         w_mu, w_xi = exact.initial(c)
         on_mu = w_mu + g.mu_mu[..., None] * c_mu / 2 + torch.einsum("...n,...kn->...k", g.mu_xi, c_xi)
@@ -209,14 +209,14 @@ class GramTraining(OwnSamples):
         w_w = c["start"][..., None, None] ** 2 * g.w_w if "start" in c else g.w_w
         return w_w + half + half.mT
 
-    def meets(self, params: Params) -> tuple[Float[Tensor, "*E K K"], Float[Tensor, "*E K"], Tensor | None]:
+    def filter_products(self, params: Params) -> tuple[Float[Tensor, "*E K K"], Float[Tensor, "*E K"], Tensor | None]:
         """Of the K filters that fresh patches meet: inner products, what they see of the signal (float64), biases."""
-        exact, c = self.exact(params)
+        exact, c = self.in_float64(params)
         return exact.weight_gram(c), exact.preactivations(c)[0], params["b"] if self.bias else None
 
     def fresh(self, params: Params, standard: Float[Tensor, "points K"]) -> Float[Tensor, "*E points K"]:
         """Pre-activations of fresh noise patches, exactly distributed, bias included."""
-        w_w, w_mu, b = self.meets(params)
+        w_w, w_mu, b = self.filter_products(params)
         z = self.law(w_w, w_mu, self.gram.mu_mu.double(), standard).to(params["mu"])
         return z if b is None else z + b[..., None, :]
 
@@ -231,7 +231,7 @@ class GramTraining(OwnSamples):
 
     def fresh_outputs(self, params: Params, standard: Float[Tensor, "points K"], a: Tensor | None = None) -> Tensor:
         """Outputs on fresh noise patches alone, ``(*E, points)``; with output weights of the member's own if given."""
-        w_w, w_mu, b = self.meets(params)
+        w_w, w_mu, b = self.filter_products(params)
         eye = torch.eye(w_w.shape[-1], dtype=w_w.dtype, device=w_w.device)
         root = self.law(w_w, w_mu, self.gram.mu_mu.double(), eye)
         return outputs_on_noise(partial(self.respond, patch="fresh"), root, self.a if a is None else a, standard, b)
@@ -266,7 +266,7 @@ class GramTraining(OwnSamples):
 
     def lazy(self) -> "GramTraining":
         """The network's first-order expansion about its start."""
-        return recast(self, LazyGramTraining)
+        return convert(self, LazyGramTraining)
 
     def frozen(self) -> Problem:
         """Random features: the initial filters stay, the output weights train."""
@@ -286,14 +286,14 @@ class LazyGramTraining(GramTraining):
         z, z_0 = z.chunk(2, -1) if patch == "fresh" else (z, self.reference[patch])
         return tangent(self.activation, z, z_0)
 
-    def bends_at(self, z: Tensor, patch: str) -> Tensor:
+    def expansion_point(self, z: Tensor, patch: str) -> Tensor:
         """Where the slope was before training, the same at every step."""
         return self.reference[patch]
 
-    def meets(self, params: Params) -> tuple[Float[Tensor, "*E K K"], Float[Tensor, "*E K"], Tensor | None]:
+    def filter_products(self, params: Params) -> tuple[Float[Tensor, "*E K K"], Float[Tensor, "*E K"], Tensor | None]:
         """Trained and initial filters side by side, K = 2 k: fresh noise is jointly Gaussian to them."""
-        w_w, w_mu, b = super().meets(params)
-        both = side_by_side(w_w, self._cross(params), self.gram.w_w.double())
+        w_w, w_mu, b = super().filter_products(params)
+        both = joint_gram(w_w, self._cross(params), self.gram.w_w.double())
         on_mu = torch.cat([w_mu, self.gram.w_mu.double().expand_as(w_mu)], -1)
         return both, on_mu, b if b is None else torch.cat([b, self.start()["b"]], -1)
 

@@ -56,7 +56,7 @@ class Gram(NamedTuple):
         return Gram(*(part.to(*where) for part in self))
 
 
-def side_by_side(
+def joint_gram(
     now: Float[Tensor, "*E k k"], cross: Float[Tensor, "*E k k"], before: Float[Tensor, "*#E k k"]
 ) -> Float[Tensor, "*E K K"]:
     """Inner products of trained and initial filters side by side, K = 2 k: what a lazy rival shows to fresh noise.
@@ -65,7 +65,7 @@ def side_by_side(
 
     Examples
     --------
-    >>> side_by_side(*(torch.tensor([[x]]) for x in (4.0, 2.0, 1.0))).tolist()
+    >>> joint_gram(*(torch.tensor([[x]]) for x in (4.0, 2.0, 1.0))).tolist()
     [[4.0, 2.0], [2.0, 1.0]]
     """
     return torch.cat([torch.cat([now, cross], -1), torch.cat([cross.mT, before.expand_as(now)], -1)], -2)

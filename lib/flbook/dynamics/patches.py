@@ -22,12 +22,12 @@ from torch import Tensor
 from flbook.data.signal_noise import covariance_factor
 from flbook.domains import Checked, Natural, NonNegative
 from flbook.dynamics.fresh import outputs_on_noise
-from flbook.dynamics.inner_products import side_by_side
+from flbook.dynamics.inner_products import joint_gram
 from flbook.models.activations import identity, relu, tangent
 from flbook.models.cnn import TwoLayerCNN
 from flbook.shapes import signs
 from flbook.training.losses import check_labels, logistic
-from flbook.training.problem import OwnSamples, Params, recast
+from flbook.training.problem import EmpiricalProblem, Params, convert
 
 
 class Basis(NamedTuple):
@@ -53,7 +53,7 @@ class Basis(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PatchTraining(OwnSamples, Checked):
+class PatchTraining(EmpiricalProblem, Checked):
     """A two-layer CNN on samples of any patches, in coefficients on the basis that the patches are made of.
 
     Parameters are ``{"c": (*E, k, N)}``, and with weights that decay ``"start": (*E,)``, the multiplier of the initial
@@ -158,9 +158,9 @@ class PatchTraining(OwnSamples, Checked):
         """The derivative of `respond`."""
         return self.activation.slope(z)
 
-    def pulled_back(self, upstream: Tensor, z: Tensor) -> Tensor:
+    def vjp(self, upstream: Tensor, z: Tensor) -> Tensor:
         """`upstream` times `slope`."""
-        return self.activation.pulled_back(upstream, z)
+        return self.activation.vjp(upstream, z)
 
     def outputs(self, params: Params) -> Float[Tensor, "*E n"]:
         """Outputs on the training samples."""
@@ -173,7 +173,7 @@ class PatchTraining(OwnSamples, Checked):
         """The gradient's own coefficients on the basis; not the derivative in c."""
         z = self.on_patches(params)
         derivative = self.loss.slope(self._outputs(z), observed) / observed.shape[-1]
-        pulled = self.pulled_back(self.a[:, None, None] * derivative[..., None, :, None], z)
+        pulled = self.vjp(self.a[:, None, None] * derivative[..., None, :, None], z)
         grad = {"c": torch.einsum("...knp,...nps->...ks", pulled, self.mix)}
         return grad | ({"start": torch.zeros_like(params["start"])} if "start" in params else {})
 
@@ -247,7 +247,7 @@ class PatchTraining(OwnSamples, Checked):
 
     def lazy(self) -> "LazyPatchTraining":
         """The network's first-order expansion about its start."""
-        return recast(self, LazyPatchTraining)
+        return convert(self, LazyPatchTraining)
 
 
 class LazyPatchTraining(PatchTraining):
@@ -261,7 +261,7 @@ class LazyPatchTraining(PatchTraining):
         """Its slope, the same at every step."""
         return self.activation.slope(self.on_patches(self.start()))
 
-    def pulled_back(self, upstream: Tensor, z: Tensor) -> Tensor:
+    def vjp(self, upstream: Tensor, z: Tensor) -> Tensor:
         """`upstream` times `slope`."""
         return upstream * self.slope(z)
 
@@ -271,7 +271,7 @@ class LazyPatchTraining(PatchTraining):
         kept = params["start"].double()[..., None, None] if "start" in params else 1
         now, cross = self.weight_gram(params), kept * b.w_w + torch.einsum("...ks,...ls->...kl", c, b.w_b)
         seen = self.overlaps(params).double()
-        return side_by_side(now, cross, b.w_w), torch.cat([seen, b.w_b[..., : self.features].expand_as(seen)], -2)
+        return joint_gram(now, cross, b.w_w), torch.cat([seen, b.w_b[..., : self.features].expand_as(seen)], -2)
 
     def respond_to_fresh(self, z: Float[Tensor, "*E points K"]) -> Float[Tensor, "*E points k"]:
         """First-order response to noise patches."""

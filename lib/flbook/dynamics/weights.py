@@ -76,11 +76,11 @@ class WeightTraining(Training):
 
     Examples
     --------
-    >>> from flbook import SignalNoise, TwoLayerCNN, fit, GradientDescent, measures
+    >>> from flbook import GradientDescent, SignalNoise, TwoLayerCNN, fit, measures
     >>> data = SignalNoise(n=20, d=100)
     >>> problem = WeightTraining.of(data, data.draw(seed=0), TwoLayerCNN(d=100, m=5, sigma_0=0.01))
     >>> params = fit(problem, GradientDescent(0.1), 50).params
-    >>> measures.signal_learning(problem, params).shape, bool(problem.outside_span(params) < 1e-6)
+    >>> problem.signal_learned(params).shape, bool(problem.outside_span(params) < 1e-6)
     (torch.Size([2, 5]), True)
     """
 

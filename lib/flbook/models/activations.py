@@ -1,6 +1,6 @@
 """Activations: a function and its slope, so that a gradient can be written down as well as differentiated.
 
-`pulled_back` is the slope at z times what comes from behind, the chain rule's one step: for a ReLU in one pass.
+`vjp` is the slope at z times what comes from behind, the chain rule's one step: for a ReLU in one pass.
 """
 
 import math
@@ -21,7 +21,7 @@ class Activation:
         """The derivative."""
         raise NotImplementedError
 
-    def pulled_back(self, upstream: Tensor, z: Tensor) -> Tensor:
+    def vjp(self, upstream: Tensor, z: Tensor) -> Tensor:
         r""":math:`u\,\sigma'(z)`, the derivative in z of a loss whose derivative in :math:`\sigma(z)` is u.
 
         upstream: u, of a shape that broadcasts against that of z.
@@ -50,9 +50,9 @@ class ReLUPower(Checked, Activation):
         """The derivative."""
         return (z > 0).to(z.dtype) if self.q == 1 else self.q * z.relu() ** (self.q - 1)
 
-    def pulled_back(self, upstream: Tensor, z: Tensor) -> Tensor:
+    def vjp(self, upstream: Tensor, z: Tensor) -> Tensor:
         r""":math:`u\,\sigma'(z)`; for ReLU u where z is positive, without an array of zeros and ones."""
-        return torch.ops.aten.threshold_backward(upstream, z, 0) if self.q == 1 else super().pulled_back(upstream, z)
+        return torch.ops.aten.threshold_backward(upstream, z, 0) if self.q == 1 else super().vjp(upstream, z)
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class LeakyReLU(Checked, Activation):
         """The derivative."""
         return self.leak + (1 - self.leak) * (z > 0).to(z.dtype)
 
-    def pulled_back(self, upstream: Tensor, z: Tensor) -> Tensor:
+    def vjp(self, upstream: Tensor, z: Tensor) -> Tensor:
         r""":math:`u\,\sigma'(z)` in one pass."""
         return torch.ops.aten.leaky_relu_backward(upstream, z, self.leak, False)
 

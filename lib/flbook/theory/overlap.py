@@ -66,7 +66,7 @@ def matrix_overlap(alpha: float, gate: Callable, link: Callable, jumps: hermite.
 
     Source: Lu and Li (2020), Theorem 1.
     """
-    z, weight = hermite.nodes(hermite.breaks_of(link, jumps))
+    z, weight = hermite.nodes(hermite.breakpoints(link, jumps))
     t = np.broadcast_to(gate(link(z)), z.shape)
     top = t[np.abs(z) < 8].max()
     scale = np.sqrt(weight @ t**2)

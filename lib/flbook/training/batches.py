@@ -7,11 +7,11 @@ from torch import Tensor
 
 from flbook import rng
 from flbook.domains import Checked, Count, Natural
-from flbook.training.problem import Around, Problem
+from flbook.training.problem import Problem, WrappedProblem
 
 
 @dataclass
-class Batches(Around, Checked):
+class Batches(WrappedProblem, Checked):
     """A problem in batches: a pass over a fresh shuffle of its samples, then another; what a pass leaves is dropped.
 
     Outputs, loss and measures are those of all samples; ``at(step)`` is the problem of one batch, a function of

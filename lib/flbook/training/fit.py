@@ -59,7 +59,7 @@ def fit(
 
     Examples
     --------
-    >>> from flbook import SignalNoise, Training, TwoLayerCNN, fit, GradientDescent
+    >>> from flbook import GradientDescent, SignalNoise, Training, TwoLayerCNN, fit
     >>> sample = SignalNoise(n=20, d=100).draw(seed=0)
     >>> problem = Training(TwoLayerCNN(d=100, sigma_0=0.01), sample.x, sample.observed)
     >>> bool(problem.train_loss(fit(problem, GradientDescent(0.1), 50).params) < problem.train_loss(problem.start()))

@@ -104,7 +104,7 @@ class Training(Problem):
         part.places, part.total = places if self.places is None else self.places[places], self.total
         return part
 
-    def numbering(self) -> tuple[int, Tensor | slice]:
+    def sample_indices(self) -> tuple[int, Tensor | slice]:
         """How many samples there are, and which of them this problem has."""
         return self.total, slice(None) if self.places is None else self.places
 

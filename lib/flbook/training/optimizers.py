@@ -19,7 +19,7 @@ from torch import Tensor
 from flbook import rng
 from flbook.domains import Checked, Count, FlipProbability, Fraction, Natural, NonNegative, Positive
 from flbook.shapes import per_member
-from flbook.training.problem import Around, Params, Problem, Rule
+from flbook.training.problem import Params, Problem, Rule, WrappedProblem
 
 Scalar = float | Tensor
 AHEAD = 16  # steps for which label noise is drawn at once
@@ -269,7 +269,7 @@ class LabelNoise(_Plain):
     def step(self, problem: Problem, params: Params, state: tuple) -> tuple[Params, tuple]:
         """One step; what decides on flips is drawn, and brought to the device, for AHEAD steps at once."""
         taken, ahead = state
-        n, places = problem.numbering()
+        n, places = problem.sample_indices()
         if ahead is None or not len(ahead):
             ahead = torch.stack([self._unit(problem.ensemble, n, taken + k) for k in range(AHEAD)]).to(problem.observed)
         unit = ahead[0][..., places]
@@ -608,7 +608,7 @@ class Then(_Plain):
 
 
 @dataclass
-class _Penalised(Around):
+class _Penalised(WrappedProblem):
     r"""A problem whose loss has :math:`\frac\lambda2\|w\|^2` added."""
 
     problem: Problem

@@ -16,7 +16,7 @@ import xarray as xr
 from torch import Tensor, nn
 
 from flbook import devices
-from flbook.data.prompts import Prompts, mapped
+from flbook.data.prompts import Prompts, map_tensors
 from flbook.runs import checkpoints
 
 DECAYS = ("cosine", "linear", "constant")
@@ -138,7 +138,7 @@ class _Run:
     def draw(self, step: int) -> Any:
         """The batch of a step, in the model's precision; tokens stay whole numbers."""
         batch = self.data.draw(self.recipe.batch, self.seed, step, self.device)
-        return mapped(batch, lambda t: t.to(self.like) if t.is_floating_point() else t.to(self.device))
+        return map_tensors(batch, lambda t: t.to(self.like) if t.is_floating_point() else t.to(self.device))
 
     def descend(self, prompts: Any) -> Tensor:
         """One step on a batch; returns the loss of each member before it."""
@@ -183,7 +183,7 @@ class _Run:
 
         def advance() -> None:
             self.set_rate()
-            mapped(prompts, lambda there, here: there.copy_(here), self.draw(self.done))
+            map_tensors(prompts, lambda there, here: there.copy_(here), self.draw(self.done))
             graph.replay()
             self.losses[self.done] = value
             self.done += 1

@@ -49,7 +49,7 @@ class Problem:
         """Gradient of `train_loss`, in the form of the parameters; at other inputs or labels where these are given."""
         raise NotImplementedError
 
-    def numbering(self) -> tuple[int, Any]:
+    def sample_indices(self) -> tuple[int, Any]:
         """How many samples there are, and which of them the loss is about: in weights, those of the step's batch.
 
         What a rule draws for each sample it draws for all of them, so that it is the same in every form of a problem.
@@ -108,7 +108,7 @@ class Rule(Protocol):
         """Parameters and memory after one step on the problem of this step, asked for gradients as often as needed."""
 
 
-class OwnSamples(Problem):
+class EmpiricalProblem(Problem):
     """A problem that knows its samples by their inner products only: it has no outputs on other inputs.
 
     A subclass has ``observed``, the labels of the loss, and ``loss``, and says what its outputs are and what their
@@ -141,7 +141,7 @@ class OwnSamples(Problem):
         refuse(self, x=x)
         return self.gradient_at(params, self.observed if observed is None else observed)
 
-    def batch(self, places: Tensor) -> "OwnSamples":
+    def batch(self, places: Tensor) -> "EmpiricalProblem":
         """The same problem with the loss of some samples only, the same places for every member."""
         n = self.observed.shape[-1]
         share = self.observed.new_zeros(n).index_fill(0, places, n / len(places))
@@ -155,13 +155,13 @@ def forwarded(name: str) -> property:
     return property(lambda self: getattr(self.problem, name))
 
 
-class Around(Problem):
+class WrappedProblem(Problem):
     """Another problem, its ``problem``, with something changed: whatever a subclass does not say is asked of that."""
 
     problem: Problem
     coefficients, ensemble, start, at = map(forwarded, ("coefficients", "ensemble", "start", "at"))
     predict, train_loss, gradient, norm = map(forwarded, ("predict", "train_loss", "gradient", "norm"))
-    batch, numbering, decaying = map(forwarded, ("batch", "numbering", "decaying"))
+    batch, sample_indices, decaying = map(forwarded, ("batch", "sample_indices", "decaying"))
     output_gradients = forwarded("output_gradients")
     linear, lazy, frozen = map(forwarded, ("linear", "lazy", "frozen"))
 
@@ -172,7 +172,7 @@ class Around(Problem):
         return getattr(self.problem, name)
 
 
-class OwnLaw(Problem):
+class PopulationProblem(Problem):
     """A problem whose samples are drawn afresh at every step, or integrated out: it takes neither inputs nor labels."""
 
     def slope(self, params: Params) -> Params:
@@ -184,7 +184,7 @@ class OwnLaw(Problem):
         refuse(self, x=x, observed=observed)
         return self.slope(params)
 
-    def numbering(self) -> tuple[int, Any]:
+    def sample_indices(self) -> tuple[int, Any]:
         """There are no samples to number."""
         raise _without(self, "labels of its own")
 
@@ -196,7 +196,7 @@ def refuse(problem: Problem, **given: Tensor | None) -> None:
             raise ValueError(f"{type(problem).__name__} takes no {name}: it is trained on what it was made of")
 
 
-def recast(problem: Any, kind: type) -> Any:
+def convert(problem: Any, kind: type) -> Any:
     """The same fields in another class of problem: a rival of it."""
     return kind(**{field.name: getattr(problem, field.name) for field in fields(problem)})
 
@@ -204,7 +204,7 @@ def recast(problem: Any, kind: type) -> Any:
 def check_fit(problem: Problem, rule: Rule) -> None:
     """Refuse a rule that cannot take this problem, or would compute something else on it than on the weights."""
     whole = problem
-    while isinstance(problem, Around):
+    while isinstance(problem, WrappedProblem):
         problem = problem.problem
     if problem.coefficients and not rule.linear:
         raise ValueError(f"{type(rule).__name__} leaves the span of gradients, in which {type(problem).__name__} keeps "

@@ -39,10 +39,10 @@ def library(n, m, d, mu, p, seed, model, direct):
         gram = type(gram)(*parts)
         problem = GramTraining(gram, *flipped_labels(n, p, seed), scale=1 / m)
     problem = problem if model == "network" else rivals.rival(problem, model)
-    standard = measures.even_normal(256, problem.test_directions)
+    standard = measures.sobol_normal(256, problem.test_directions)
     quantities = [
-        Quantity("gamma", lambda c: measures.signal_learning(problem, c).flatten(-2), ("k",)),
-        Quantity("rho", lambda c: measures.noise_memorization(problem, c).flatten(-3), ("kn",)),
+        Quantity("gamma", lambda c: problem.signal_learned(c).flatten(-2), ("k",)),
+        Quantity("rho", lambda c: problem.noise_memorised(c).flatten(-3), ("kn",)),
         Quantity("f", problem.predict, ("n",)),
         Quantity("weights", lambda c: problem.weight_gram(c).flatten(-2), ("kk",)),
         Quantity(

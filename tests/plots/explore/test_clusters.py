@@ -77,7 +77,7 @@ def test_clusters_are_trained_as_the_library_does(tab, case, patches, model):
     cnn = TwoLayerCNN(d, 8, sigma_0, identity if model == "linear" else relu, seed=1, dtype=torch.float64)
     x, new = (s.x if patches == 2 else s.x.sum(-2, keepdim=True) for s in (train, fresh))
     direct = Training(cnn, x, train.observed)
-    direct = rivals.lazy(direct) if model == "lazy" else direct
+    direct = direct.lazy() if model == "lazy" else direct
     lr = 3.0 * n / (d + n * mu**2 / 4)
     gram, beside = given(train, fresh, cnn.w.detach().flatten(0, 1))
     how = {"model": model, "patches": patches, "signals": train.signals[:, :2].ravel().tolist()}

@@ -95,7 +95,7 @@ def test_modalities_train_as_the_librarys(tab, case):
     """From the same Gram matrices, negatives and points: no step, one, and thirty, and what is read of them."""
     encoders, n, d, m, mu, second, sigma_0, negatives, temperature, lr = CASES[case]
     problem = library(encoders, n, d, m, mu, second, sigma_0, negatives, temperature)
-    standard, nu, stretch = measures.even_normal(128, m), 2.0, 1.3
+    standard, nu, stretch = measures.sobol_normal(128, m), 2.0, 1.3
     given = [*plain(problem), temperature, lr, AT, standard.ravel().tolist(), nu, stretch]
     for t, row in zip(AT, tab.evaluate(REPEAT, given), strict=True):
         params = fit(problem, GradientDescent(lr), t).params
@@ -122,7 +122,7 @@ def test_modalities_train_as_the_librarys(tab, case):
 def test_modalities_tell_an_accuracy_that_is_neither_chance_nor_one(tab):
     """The accuracy above would agree too easily where it is a half; here it is between."""
     encoders, n, d, m, *rest, lr = CASES["as it opens, one"]
-    problem, standard = library(encoders, n, d, m, *rest), measures.even_normal(128, m)
+    problem, standard = library(encoders, n, d, m, *rest), measures.sobol_normal(128, m)
     given = [*plain(problem), 1.0, lr, [0], standard.ravel().tolist(), 8.0, 1.0]
     ours, theirs = tab.evaluate(REPEAT, given)[0]["accuracy"], float(accuracy(problem, problem.start(), 8.0, 128))
     assert 0.6 < theirs < 0.97 and abs(ours - theirs) <= 1 / 256

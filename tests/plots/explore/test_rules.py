@@ -59,8 +59,8 @@ def trained(problem, rule, standard, steps=LENGTH):
         rows.append(
             {
                 "w": params["w"],
-                "gamma": measures.signal_learning(problem, params),
-                "rho": measures.noise_memorization(problem, params),
+                "gamma": problem.signal_learned(params),
+                "rho": problem.noise_memorised(params),
                 "f": problem.predict(params),
                 "loss": problem.train_loss(params),
                 "fresh": torch.stack([plus, -minus], -1),
@@ -97,7 +97,7 @@ def test_rules_are_the_librarys(tab, name, case):
     problem = WeightTraining(data, sample, cnn)
     lr = lrs.get(name, {"adam": 0.01, "sign": 0.002}.get(name, 0.2))
     own = {"sam": 0.5, "noise": 0.3, "momentum": 0.9}.get(name)
-    standard = measures.even_normal(64, problem.test_directions)
+    standard = measures.sobol_normal(64, problem.test_directions)
     flips = [
         torch.rand(n, generator=rng.generator(FLIPS, f"label noise {t}"), dtype=torch.float64) for t in range(LENGTH)
     ]

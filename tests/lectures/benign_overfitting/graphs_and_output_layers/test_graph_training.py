@@ -1,11 +1,12 @@
 """Graph convolutional training in coefficients: what direct training in d dimensions does, and its rivals."""
 
 from dataclasses import replace
+from operator import methodcaller
 
 import pytest
 import torch
 
-from flbook import measures, rivals
+from flbook import measures
 from flbook.data import SignalNoise
 from flbook.dynamics.inner_products import Gram
 from flbook.lectures.benign_overfitting.graphs_and_output_layers.graph_training import (
@@ -19,6 +20,7 @@ from flbook.training.fit import fit
 from flbook.training.network import Training
 from flbook.training.optimizers import GradientDescent
 
+LINEAR, LAZY = methodcaller("linear"), methodcaller("lazy")  # rivals of a problem
 N, D, M, SEEDS = 12, 40, 3, (0, 1, 2)
 DATA = SignalNoise(n=N, d=D, mu_norm=3.0, orthogonal=True)
 GRAPH = TwoBlockGraph(N, 5.0, 4.0)
@@ -44,13 +46,13 @@ def test_coefficients_train_like_weights_on_convolved_patches(activation):
     torch.testing.assert_close(problem.predict(params), expected, rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize("rival", [lambda p: p, rivals.linear, rivals.lazy], ids=["network", "linear", "lazy"])
+@pytest.mark.parametrize("rival", [lambda p: p, LINEAR, LAZY], ids=["network", "linear", "lazy"])
 def test_the_test_error_is_that_on_fresh_graphs(rival):
     direct, problem, sample = both(relu_power(3.0))
     problem = rival(problem)
     params = fit(problem, GradientDescent(0.05), 60).params
     found = measures.test_error(problem, params, 256)
-    model = rivals.lazy(direct) if isinstance(problem, LazyGraphTraining) else direct
+    model = direct.lazy() if isinstance(problem, LazyGraphTraining) else direct
     fresh = [on_graph(replace(DATA, n=N), GRAPH, 1000 + k) for k in range(150)]
     x, y = torch.cat([patches for _, patches in fresh]), torch.cat([one.y for one, _ in fresh])
     # the matrices that made the coefficients: weights = start + c_mu mu + c_xi (convolved noise)

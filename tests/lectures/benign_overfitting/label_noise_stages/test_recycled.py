@@ -1,6 +1,7 @@
 """Test error on repeated training noise: equal to counting in d dimensions, for the network and its rivals."""
 
 from dataclasses import replace
+from operator import methodcaller
 
 import pytest
 import torch
@@ -15,6 +16,7 @@ from flbook.training.fit import fit
 from flbook.training.network import Training
 from flbook.training.optimizers import GradientDescent
 
+LINEAR, LAZY, FROZEN = methodcaller("linear"), methodcaller("lazy"), methodcaller("frozen")  # rivals of a problem
 SEEDS = (0, 1, 2)
 N, D = 10, 60
 
@@ -33,7 +35,7 @@ def frozen_in_d(direct):
 
 
 @pytest.mark.parametrize("in_weights, in_coefficients",
-                         [(lambda p: p, lambda p: p), (rivals.lazy, rivals.lazy), (frozen_in_d, rivals.frozen)],
+                         [(lambda p: p, lambda p: p), (LAZY, LAZY), (frozen_in_d, FROZEN)],
                          ids=["network", "lazy", "frozen"])
 def test_it_is_the_count_over_all_pairs(in_weights, in_coefficients):
     sample, direct, gram = trained()
@@ -48,7 +50,7 @@ def test_it_is_the_count_over_all_pairs(in_weights, in_coefficients):
     torch.testing.assert_close(measures.test_error(RecycledTest(gram), params), count, rtol=0, atol=1e-12)
 
 
-MODELS = [lambda p: p, rivals.lazy, rivals.linear, rivals.frozen]
+MODELS = [lambda p: p, LAZY, LINEAR, FROZEN]
 
 
 @pytest.mark.parametrize("rival", MODELS, ids=["network", "lazy", "linear", "frozen"])

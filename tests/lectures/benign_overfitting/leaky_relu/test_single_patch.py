@@ -1,11 +1,12 @@
 """Training in coefficients on samples of one patch: weights of direct training, to 1e-10, and its test errors."""
 
 from dataclasses import replace
+from operator import methodcaller
 
 import pytest
 import torch
 
-from flbook import measures, rivals
+from flbook import measures
 from flbook.data.signal_noise import SignalNoise
 from flbook.dynamics.inner_products import Gram
 from flbook.lectures.benign_overfitting.leaky_relu.mixture import Mixture
@@ -18,6 +19,7 @@ from flbook.training.losses import hinge, logistic
 from flbook.training.network import Training
 from flbook.training.optimizers import GradientDescent, Momentum
 
+LINEAR, LAZY = methodcaller("linear"), methodcaller("lazy")  # rivals of a problem
 N, D, M, SEEDS, STEPS = 8, 14, 3, (0, 1, 2), 60
 DATA = Mixture(n=N, d=D, gamma=0.3, flip_prob=0.25)
 KINKED = {"leaky": leaky_relu(0.2), "relu": relu}
@@ -73,15 +75,15 @@ def test_loss_norm_and_inner_products_are_those_of_the_weights():
     torch.testing.assert_close(coefficients.norm(params), direct.norm(step))
 
 
-@pytest.mark.parametrize("rival", [lambda p: p, rivals.linear, rivals.lazy], ids=["network", "linear", "lazy"])
+@pytest.mark.parametrize("rival", [lambda p: p, LINEAR, LAZY], ids=["network", "linear", "lazy"])
 def test_error_without_samples_is_that_on_samples(rival):
     direct, coefficients, sample = both(leaky_relu(0.1), hinge)
     coefficients = rival(coefficients)
     params = fit(coefficients, GradientDescent(0.1), 30).params
-    if rival is rivals.linear:
+    if rival is LINEAR:
         direct = Training(TwoLayerCNN(D, M, 0.1, identity, 1.0, seed=SEEDS, dtype=torch.float64),
                           sample.x[..., None, :], sample.observed, hinge)
-    direct = rivals.lazy(direct) if rival is rivals.lazy else direct
+    direct = direct.lazy() if rival is LAZY else direct
     weights = {"w": rebuilt(direct, params, sample)}
     torch.testing.assert_close(coefficients.predict(params), direct.predict(weights))
     fresh = DATA.draw_test(20_000, SEEDS)
@@ -91,8 +93,8 @@ def test_error_without_samples_is_that_on_samples(rival):
 
 def test_lazy_trains_like_lazy_weights():
     direct, coefficients, sample = both(leaky_relu(0.1), logistic)
-    expected = fit(rivals.lazy(direct), GradientDescent(0.2), 20).params["w"]
-    params = fit(rivals.lazy(coefficients), GradientDescent(0.2), 20).params
+    expected = fit(direct.lazy(), GradientDescent(0.2), 20).params["w"]
+    params = fit(coefficients.lazy(), GradientDescent(0.2), 20).params
     torch.testing.assert_close(rebuilt(direct, params, sample), expected, rtol=1e-9, atol=1e-12)
 
 

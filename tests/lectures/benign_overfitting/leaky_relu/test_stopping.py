@@ -1,11 +1,11 @@
 """Descent that stops: the steps and weights of `fit`, level by level, whoever else is in the batch."""
 
 from dataclasses import replace
+from operator import methodcaller
 
 import pytest
 import torch
 
-from flbook import rivals
 from flbook.lectures.benign_overfitting.leaky_relu.mixture import Mixture
 from flbook.lectures.benign_overfitting.leaky_relu.single_patch import SinglePatchTraining
 from flbook.lectures.benign_overfitting.leaky_relu.stopping import descend
@@ -15,6 +15,7 @@ from flbook.training.fit import fit
 from flbook.training.losses import logistic
 from flbook.training.optimizers import GradientDescent
 
+LINEAR, LAZY = methodcaller("linear"), methodcaller("lazy")  # rivals of a problem
 SEEDS = (0, 1, 2, 3)
 
 
@@ -25,7 +26,7 @@ def problem(seeds=SEEDS):
     return SinglePatchTraining.of(data, sample, cnn)
 
 
-@pytest.mark.parametrize("rival", [lambda p: p, rivals.linear, rivals.lazy], ids=["network", "linear", "lazy"])
+@pytest.mark.parametrize("rival", [lambda p: p, LINEAR, LAZY], ids=["network", "linear", "lazy"])
 def test_it_is_gradient_descent_read_at_the_right_step(rival):
     network = rival(problem())
     fitted, done = descend(network, 0.1)

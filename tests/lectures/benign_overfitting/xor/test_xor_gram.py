@@ -1,5 +1,7 @@
 """XOR in coefficients: the same outputs as direct training, for the network and both rivals; drawn as distributed."""
 
+from operator import methodcaller
+
 import pytest
 import torch
 
@@ -12,6 +14,7 @@ from flbook.training.losses import hinge, squared
 from flbook.training.network import Training
 from flbook.training.optimizers import GradientDescent, Momentum
 
+LINEAR, LAZY, FROZEN = methodcaller("linear"), methodcaller("lazy"), methodcaller("frozen")  # rivals of a problem
 SEEDS = (0, 1, 2)
 M, N, D = 3, 8, 30
 
@@ -62,7 +65,7 @@ def frozen_in_d(direct):
     return Training(rivals.FrozenCNN(direct.model, direct.x), direct.x, direct.observed)
 
 
-@pytest.mark.parametrize("in_weights, in_coefficients", [(rivals.lazy, rivals.lazy), (frozen_in_d, rivals.frozen)],
+@pytest.mark.parametrize("in_weights, in_coefficients", [(LAZY, LAZY), (frozen_in_d, FROZEN)],
                          ids=["lazy", "frozen"])
 def test_the_rivals_are_those_of_direct_training(in_weights, in_coefficients):
     direct, gram, _, fresh = both(sigma_xi=1.5)
@@ -73,15 +76,15 @@ def test_the_rivals_are_those_of_direct_training(in_weights, in_coefficients):
     torch.testing.assert_close(measures.test_error(gram, params, 2048), drawn, rtol=0, atol=0.03)
 
 
-@pytest.mark.parametrize("rival", [lambda p: p, rivals.linear], ids=["network", "linear"])
+@pytest.mark.parametrize("rival", [lambda p: p, LINEAR], ids=["network", "linear"])
 def test_fresh_samples_are_exactly_distributed(rival):
-    direct, gram, _, fresh = both(identity if rival is rivals.linear else relu)
+    direct, gram, _, fresh = both(identity if rival is LINEAR else relu)
     rule = GradientDescent(0.2)
     gram = rival(gram)
     in_d, params = fit(direct, rule, 60).params, fit(gram, rule, 60).params
     drawn = measures.test_error_on(direct, in_d, fresh.x, fresh.y)
     torch.testing.assert_close(measures.test_error(gram, params, 2048), drawn, rtol=0, atol=0.03)
-    if rival is rivals.linear:
+    if rival is LINEAR:
         torch.testing.assert_close(drawn, torch.full((3,), 0.5).double(), rtol=0, atol=0.04)
 
 

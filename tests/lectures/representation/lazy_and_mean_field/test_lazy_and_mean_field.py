@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from flbook import rivals
 from flbook.lectures.representation import lazy_and_mean_field
 from flbook.lectures.representation.lazy_and_mean_field import Setting, run
 from flbook.training.fit import fit
@@ -18,7 +17,7 @@ def test_the_tangent_rival_is_the_lazy_network_at_any_scaling():
     network = lazy_and_mean_field.problem(TINY, 16)
     fresh = lazy_and_mean_field.fresh_samples(TINY, network)
     tangent = lazy_and_mean_field.rivals(TINY, network, fresh)["tangent"]
-    lazy = rivals.lazy(network)
+    lazy = network.lazy()
     params = fit(lazy, GradientDescent(network.model.step(TINY.lr)), TINY.steps).params
     for place, x in enumerate((network.x, fresh.x)):
         for p in range(2):

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 
-from flbook import rivals
 from flbook.data import SignalNoise
 from flbook.dynamics.tangent_kernel import neuron_kernel, tangent_kernel
 from flbook.lectures.representation.loss_path_kernel.path_kernel import (
@@ -112,7 +111,7 @@ def test_any_network_has_a_path():
 
 def test_a_frozen_kernel_has_a_closed_form():
     network = problem(loss=squared, scale=8**-0.5, seeds=0)
-    lazy, w = rivals.lazy(network), network.start()["w"]
+    lazy, w = network.lazy(), network.start()["w"]
     unit = float(network.model.step(1.0))
     *_, end = loss_path(lazy, np.linspace(0, 3 * unit, 31).tolist())
     closed = frozen_path(neuron_kernel(network.model, w, network.x), network.observed, 3.0)

@@ -34,7 +34,7 @@ def test_a_step_multiplies_every_response_by_what_the_proof_says(name):
     params = fit(problem, rule, 20).params
     flips = torch.ones_like(problem.predict(params))
     if name == "label noise":
-        n, _ = problem.numbering()
+        n, _ = problem.sample_indices()
         flips = 1 - 2 * (rule._unit(problem.ensemble, n, 20) < p).double()
     x = forces(problem, params, name, p, flips)
     after, _ = rule.step(problem, params, (20, None))

@@ -8,7 +8,7 @@ from flbook.lectures.training_strategies.momentum import rule
 from flbook.lectures.training_strategies.momentum.margin_training import (
     coasting_to,
     feature_coefficient,
-    on_fresh,
+    generalisation,
     training,
 )
 from flbook.lectures.training_strategies.shared.margins import Margins
@@ -45,7 +45,7 @@ def test_errors_are_those_on_drawn_samples_of_either_label(margin):
     sample = DATA.draw(seed=3)
     network, direct = training(DATA, sample, cnn(3)), Training(cnn(3), sample.x, sample.y)
     params, weights = (fit(one, GradientDescent(0.5), 300).params for one in (network, direct))
-    fresh = on_fresh(network, params, margin, points=8192)
+    fresh = generalisation(network, params, margin, points=8192)
     xi = DATA.sigma_xi * rng.normal((20_000, DATA.d), 5, "fresh")
     xi[:, 0] = 0
     for label in (1.0, -1.0):

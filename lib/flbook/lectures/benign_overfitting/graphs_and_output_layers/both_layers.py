@@ -69,8 +69,8 @@ class TwoLayerTraining(GramTraining):
         outputs = torch.einsum("...k,...kn->...n", v, sums)
         slope_of_loss = self.loss.slope(outputs, observed) / self.y.shape[-1]
         up, down = (v * (slope_of_loss * (sign * self.y > 0)).sum(-1, keepdim=True) for sign in (1, -1))
-        plus, minus = self.pulled_back(up, z["plus"], "plus"), self.pulled_back(down, z["minus"], "minus")
-        noise = self.pulled_back(v[..., None] * slope_of_loss[..., None, :], z["noise"], "noise")
+        plus, minus = self.vjp(up, z["plus"], "plus"), self.vjp(down, z["minus"], "minus")
+        noise = self.vjp(v[..., None] * slope_of_loss[..., None, :], z["noise"], "noise")
         grad = {"mu": plus - minus, "xi": noise,
                 "v": self.scale * torch.einsum("...n,...kn->...k", slope_of_loss, sums)}
         return self.with_start(grad, params)

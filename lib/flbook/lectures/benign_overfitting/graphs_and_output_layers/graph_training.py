@@ -15,7 +15,7 @@ from torch import Tensor
 from flbook.dynamics.gram import GramTraining, LazyGramTraining
 from flbook.dynamics.inner_products import Gram
 from flbook.lectures.benign_overfitting.graphs_and_output_layers.graphs import Neighbourhoods
-from flbook.training.problem import Params, recast
+from flbook.training.problem import Params, convert
 
 
 def convolved(gram: Gram, matrix: Float[Tensor, "*#E n n"]) -> Gram:
@@ -63,7 +63,7 @@ class GraphTraining(GramTraining):
         z = self.patches(params)
         slope_of_loss = self.loss.slope(self._outputs(z), observed) / self.y.shape[-1]
         signal = torch.einsum("...n,...kn->...k", slope_of_loss * self.share, self.slope(z["signal"], "signal"))
-        noise = self.pulled_back(self.a[:, None] * slope_of_loss[..., None, :], z["noise"], "noise")
+        noise = self.vjp(self.a[:, None] * slope_of_loss[..., None, :], z["noise"], "noise")
         return self.with_start({"mu": self.a * signal, "xi": noise}, params)
 
     def fresh_signal(self, params: Params) -> Float[Tensor, "*E K"]:
@@ -81,7 +81,7 @@ class GraphTraining(GramTraining):
 
     def lazy(self) -> "LazyGraphTraining":
         """The network's first-order expansion about its start."""
-        return recast(self, LazyGraphTraining)
+        return convert(self, LazyGraphTraining)
 
 
 class LazyGraphTraining(LazyGramTraining, GraphTraining):

@@ -24,11 +24,11 @@ from torch import Tensor
 
 from flbook.data.signal_noise import check_flips
 from flbook.training.losses import logistic
-from flbook.training.problem import OwnLaw, Params
+from flbook.training.problem import Params, PopulationProblem
 
 
 @dataclass(frozen=True)
-class OrthogonalNoise(OwnLaw):
+class OrthogonalNoise(PopulationProblem):
     """The limit as a training problem for `flbook.training.fit.fit`; one step of size lr takes time lr.
 
     Parameters are ``{"signal": (*E,), "clean": (*E, classes), "flipped": (*E, classes)}``: S, and N for every class of

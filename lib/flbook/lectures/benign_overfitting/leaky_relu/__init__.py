@@ -141,7 +141,7 @@ def race(setting: Setting, steps: int = 7000, fresh: int = 512, at: tuple[int, .
     label times output on fresh samples.
     """
     network = problem(setting, setting.n[0], setting.flip_prob[0]).select(torch.arange(len(setting.seed)))
-    standard = measures.even_normal(fresh, network.test_directions)
+    standard = measures.sobol_normal(fresh, network.test_directions)
 
     def fresh_margin(params):
         plus, minus = network.test_outputs(params, standard)

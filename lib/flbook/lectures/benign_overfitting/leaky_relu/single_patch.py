@@ -18,12 +18,12 @@ from torch import Tensor
 
 from flbook.data.signal_noise import noise_preactivations
 from flbook.dynamics.fresh import outputs_on_noise
-from flbook.dynamics.inner_products import Gram, side_by_side
+from flbook.dynamics.inner_products import Gram, joint_gram
 from flbook.models.activations import identity, leaky_relu, tangent
 from flbook.models.cnn import TwoLayerCNN
 from flbook.shapes import signs
 from flbook.training.losses import check_labels, hinge
-from flbook.training.problem import OwnSamples, Params, recast
+from flbook.training.problem import EmpiricalProblem, Params, convert
 
 
 class SampleGram(NamedTuple):
@@ -56,7 +56,7 @@ class SampleGram(NamedTuple):
 
 
 @dataclass(frozen=True)
-class SinglePatchTraining(OwnSamples):
+class SinglePatchTraining(EmpiricalProblem):
     """The training problem of a two-layer network with fixed output weights, in coefficients on the samples.
 
     Parameters are ``{"x": (*E, k, n)}``; the weights they stand for are ``w(0) + params["x"] x`` exactly, as direct
@@ -129,9 +129,9 @@ class SinglePatchTraining(OwnSamples):
         """The derivative of `respond` on training samples: all of them, or those whose `columns` z holds."""
         return self.activation.slope(z)
 
-    def pulled_back(self, upstream: Tensor, z: Tensor) -> Tensor:
+    def vjp(self, upstream: Tensor, z: Tensor) -> Tensor:
         """`upstream` times `slope`, on all training samples."""
-        return self.activation.pulled_back(upstream, z)
+        return self.activation.vjp(upstream, z)
 
     def respond_all(self, z: Float[Tensor, "*E k n"]) -> Float[Tensor, "*E n"]:
         """Outputs from the filters' pre-activations on the training samples."""
@@ -149,20 +149,20 @@ class SinglePatchTraining(OwnSamples):
     def gradient_from(self, z: Tensor, f: Tensor, observed: Tensor) -> Params:
         """The same, where pre-activations and outputs are known already."""
         slope_of_loss = self.loss.slope(f, observed) / f.shape[-1]
-        return {"x": self.pulled_back(self.a[:, None] * slope_of_loss[..., None, :], z)}
+        return {"x": self.vjp(self.a[:, None] * slope_of_loss[..., None, :], z)}
 
     def norm(self, direction: Params) -> Float[Tensor, "*E"]:
         """Euclidean length of the weights that a direction in coefficients stands for."""
         c = direction["x"]
         return (c @ self.gram.x_x * c).sum((-2, -1)).sqrt()
 
-    def exact(self, params: Params) -> tuple["SinglePatchTraining", Params]:
+    def in_float64(self, params: Params) -> tuple["SinglePatchTraining", Params]:
         """Problem and parameters in float64."""
         return self.to(torch.float64), {name: p.double() for name, p in params.items()}
 
     def weight_gram(self, params: Params) -> Float[Tensor, "*E k k"]:
         r"""Inner products :math:`\langle w_k(t), w_l(t)\rangle` of the trained filters, in float64."""
-        exact, c = self.exact(params)
+        exact, c = self.in_float64(params)
         half = c["x"] @ (exact.gram.w_x + c["x"] @ exact.gram.x_x / 2).mT
         return exact.gram.w_w + half + half.mT
 
@@ -172,7 +172,7 @@ class SinglePatchTraining(OwnSamples):
 
     def test_filters(self, params: Params) -> tuple[Float[Tensor, "*E K K"], Float[Tensor, "*E K"]]:
         """Inner products of the filters that fresh samples meet, with each other and with the signal, in float64."""
-        exact, c = self.exact(params)
+        exact, c = self.in_float64(params)
         return exact.weight_gram(c), exact.on_signal(c)
 
     def test_outputs(self, params: Params, standard: Float[Tensor, "points K"]) -> tuple[Tensor, Tensor]:
@@ -195,7 +195,7 @@ class SinglePatchTraining(OwnSamples):
 
     def lazy(self) -> "LazySinglePatchTraining":
         """The network's first-order expansion about its start."""
-        return recast(self, LazySinglePatchTraining)
+        return convert(self, LazySinglePatchTraining)
 
 
 class LazySinglePatchTraining(SinglePatchTraining):
@@ -211,16 +211,16 @@ class LazySinglePatchTraining(SinglePatchTraining):
         reference = self.gram.w_x.expand(*self.members, *self.gram.w_x.shape[-2:])
         return self.activation.slope(reference if columns is None else reference.gather(-1, columns))
 
-    def pulled_back(self, upstream: Tensor, z: Tensor) -> Tensor:
+    def vjp(self, upstream: Tensor, z: Tensor) -> Tensor:
         """`upstream` times `slope`."""
-        return self.activation.pulled_back(upstream, self.gram.w_x)
+        return self.activation.vjp(upstream, self.gram.w_x)
 
     def test_filters(self, params: Params) -> tuple[Float[Tensor, "*E K K"], Float[Tensor, "*E K"]]:
         """Trained and initial filters side by side: fresh samples meet both."""
-        exact, c = self.exact(params)
+        exact, c = self.in_float64(params)
         cross = exact.gram.w_w + c["x"] @ exact.gram.w_x.mT
         on_mu = exact.on_signal(c)
-        both = side_by_side(exact.weight_gram(c), cross, exact.gram.w_w)
+        both = joint_gram(exact.weight_gram(c), cross, exact.gram.w_w)
         return both, torch.cat([on_mu, exact.gram.w_mu.expand_as(on_mu)], -1)
 
     @property

@@ -109,7 +109,7 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
                 chosen.train_loss(params),
             ])
     error, train_error, train_loss = (torch.stack(column) for column in zip(*cells, strict=True))
-    flipped, dims = measures.flipped(error, setting.flip_prob), ("n", "model", "d", "seed", "mu")
+    flipped, dims = measures.noisy_label_error(error, setting.flip_prob), ("n", "model", "d", "seed", "mu")
     return labelled({"test_error": (dims, error, "test error", "fraction"),
                      "test_error_flipped": (dims, flipped, "test error on flipped labels", "fraction"),
                      "train_error": (dims, train_error, "training error", "fraction"),

@@ -29,7 +29,7 @@ def rare_error(problem: GramTraining, params: Params, points: int = 1024) -> Flo
         Fresh noise patches for each sign, rounded up to a power of two.
     """
     size = problem.test_directions
-    standard = measures.even_normal(points, size).to(problem.observed)
+    standard = measures.sobol_normal(points, size).to(problem.observed)
     columns = problem.fresh(params, torch.eye(size).to(standard))  # pre-activations are linear in g: (*E, size, k)
     z, missed = problem.fresh(params, standard), []
     for sign, signal in zip((1, -1), problem.signal_outputs(params), strict=True):

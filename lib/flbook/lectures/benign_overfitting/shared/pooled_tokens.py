@@ -9,11 +9,11 @@ from torch import Tensor
 
 from flbook.lectures.benign_overfitting.shared.token_gram import TokenTraining, times
 from flbook.training.losses import logistic
-from flbook.training.problem import OwnSamples, Params
+from flbook.training.problem import EmpiricalProblem, Params
 
 
 @dataclass(frozen=True)
-class PooledTraining(OwnSamples):
+class PooledTraining(EmpiricalProblem):
     r"""Logistic regression on the mean token :math:`\bar x_i = \frac1L\sum_\ell x_{i,\ell}`, started at 0.
 
     The head stays in the span of the pooled samples, so its n coordinates are the state: ``{"head": (*E, n)}``.

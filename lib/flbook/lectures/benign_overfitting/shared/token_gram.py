@@ -22,7 +22,7 @@ from torch import Tensor
 from flbook.domains import Positive, checked_arguments
 from flbook.lectures.benign_overfitting.shared.tokens import TokenSample, fresh_tokens
 from flbook.training.losses import check_labels, logistic
-from flbook.training.problem import OwnSamples, Params
+from flbook.training.problem import EmpiricalProblem, Params
 
 
 class TokenGram(NamedTuple):
@@ -73,7 +73,7 @@ def inner(rows: Tensor, others: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class TokenTraining(OwnSamples):
+class TokenTraining(EmpiricalProblem):
     """Attention that selects tokens by one trained query, as a training problem in token coordinates.
 
     What is trained are ``{"query": (*E, N)}``, the coordinates a, and with ``train_keys`` also ``"w": (*E, N, N)``, the

@@ -135,7 +135,7 @@ def pooled_rule(setting: Setting, d: int) -> GradientDescent:
 def quantities(problem: TokenTraining, points: int) -> list[Quantity]:
     """What the lecture follows: errors, fitted flips, attention by token of clean, flipped and fresh samples, u."""
     y = problem.observed * flips(problem)
-    standard = measures.even_normal(points, problem.test_directions).to(problem.observed)
+    standard = measures.sobol_normal(points, problem.test_directions).to(problem.observed)
 
     def attention(params, of_flipped):
         return problem.attention(params)[..., (y != problem.observed) == of_flipped, :].mean(-2)
@@ -145,7 +145,7 @@ def quantities(problem: TokenTraining, points: int) -> list[Quantity]:
 
     def test_error(params):
         plus, minus = problem.test_outputs(params, standard)
-        return (measures.missed(plus) + measures.missed(-minus)) / 2
+        return (measures.error_rate(plus) + measures.error_rate(-minus)) / 2
 
     def fitted(params):
         right = (problem.predict(params) * problem.observed > 0).double()

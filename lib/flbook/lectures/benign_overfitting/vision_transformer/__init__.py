@@ -160,7 +160,7 @@ def quantities(network: SpanTraining, points: int) -> list[Quantity]:
 
 def pooled_quantities(rival: PooledTraining, side: torch.Tensor, network: SpanTraining, points: int) -> list[Quantity]:
     """The same of the rival, whose attention is 1/L by definition."""
-    standard = measures.even_normal(8 * points, 1)
+    standard = measures.sobol_normal(8 * points, 1)
 
     def outputs(params):
         return torch.stack(rival.test_outputs(params, standard), -2)

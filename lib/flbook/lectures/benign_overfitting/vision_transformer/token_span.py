@@ -29,7 +29,7 @@ from flbook.dynamics.wishart import bartlett
 from flbook.lectures.benign_overfitting.vision_transformer.two_signals import TwoSignalSample
 from flbook.models.patch_attention import VisionTransformer
 from flbook.training.losses import check_labels, logistic
-from flbook.training.problem import OwnSamples, Params
+from flbook.training.problem import EmpiricalProblem, Params
 
 
 def atoms_of(sample: TwoSignalSample, model: VisionTransformer) -> Float[Tensor, "*E A A"]:
@@ -70,7 +70,7 @@ def check_room(noise: int, h: int, d: int) -> None:
 
 
 @dataclass(frozen=True)
-class SpanTraining(OwnSamples):
+class SpanTraining(EmpiricalProblem):
     """The training problem of `VisionTransformer` on `TwoSignals`, in coefficients on the tokens.
 
     Parameters are ``{"columns": (*E, M, K)}``, the coefficients of queries, keys and value side by side. With

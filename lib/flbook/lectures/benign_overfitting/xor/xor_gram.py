@@ -23,14 +23,14 @@ from flbook import rng
 from flbook.data.signal_noise import check_noise, covariance_factor
 from flbook.dynamics.fresh import outputs_on_noise
 from flbook.dynamics.frozen import FrozenGramTraining
-from flbook.dynamics.inner_products import side_by_side
+from flbook.dynamics.inner_products import joint_gram
 from flbook.dynamics.wishart import bartlett, check_room
 from flbook.lectures.benign_overfitting.xor.clusters import XorSample
 from flbook.models.activations import identity, relu, tangent
 from flbook.models.cnn import TwoLayerCNN, check_start
 from flbook.shapes import signs
 from flbook.training.losses import check_labels, logistic
-from flbook.training.problem import OwnSamples, Params
+from flbook.training.problem import EmpiricalProblem, Params
 
 
 class XorGram(NamedTuple):
@@ -86,7 +86,7 @@ def draw_xor_gram(
 
 
 @dataclass(frozen=True)
-class XorGramTraining(OwnSamples):
+class XorGramTraining(EmpiricalProblem):
     """The training problem of a two-layer CNN on `clusters`, in coefficients.
 
     Parameters are ``{"plane": (*E, k, 2), "xi": (*E, k, n)}``: the filters' coordinates in the plane of the clusters,
@@ -164,9 +164,9 @@ class XorGramTraining(OwnSamples):
         """The derivative of `respond`."""
         return self.activation.slope(self.reference[patch] if self.tangent else z)
 
-    def pulled_back(self, upstream: Tensor, z: Tensor, patch: str) -> Tensor:
+    def vjp(self, upstream: Tensor, z: Tensor, patch: str) -> Tensor:
         """`upstream` times `slope`."""
-        return self.activation.pulled_back(upstream, self.reference[patch] if self.tangent else z)
+        return self.activation.vjp(upstream, self.reference[patch] if self.tangent else z)
 
     def outputs(self, params: Params) -> Float[Tensor, "*E n"]:
         """Outputs on the training samples."""
@@ -185,10 +185,10 @@ class XorGramTraining(OwnSamples):
         z = self.patches(params)
         loss_derivative = self.loss.slope(self._outputs(z), observed) / self.cluster.shape[-1]
         member = torch.nn.functional.one_hot(self.cluster, 4).to(loss_derivative)
-        moved = self.pulled_back(self.a[:, None] * (loss_derivative @ member)[..., None, :], z["clusters"], "clusters")
+        moved = self.vjp(self.a[:, None] * (loss_derivative @ member)[..., None, :], z["clusters"], "clusters")
         u_v = moved[..., :2] - moved[..., 2:]  # coefficients on u and v
         plane = torch.einsum("...ks,...sp->...kp", u_v, self.gram.signals)
-        xi = self.pulled_back(self.a[:, None] * loss_derivative[..., None, :], z["noise"], "noise")
+        xi = self.vjp(self.a[:, None] * loss_derivative[..., None, :], z["noise"], "noise")
         return {"plane": plane, "xi": xi}
 
     def norm(self, direction: Params) -> Float[Tensor, "*E"]:
@@ -202,7 +202,7 @@ class XorGramTraining(OwnSamples):
         cross = torch.einsum("...kn,...ln->...kl", c, g.w_xi)
         now = g.w_w + cross + cross.mT + torch.einsum("...kn,...np,...lp->...kl", c, g.xi_xi, c)
         if self.tangent:
-            now = side_by_side(now, g.w_w + cross, g.w_w)
+            now = joint_gram(now, g.w_w + cross, g.w_w)
         return self.sigma_xi * covariance_factor(now).mT
 
     def fresh(self, params: Params, standard: Float[Tensor, "points K"]) -> Float[Tensor, "*E points K"]:

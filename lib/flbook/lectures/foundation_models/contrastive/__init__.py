@@ -94,7 +94,7 @@ def accuracy(
     stretch: in place of the first signal one that is so many times as long, which training cannot tell (see the page).
     """
     seen, size = problem.embeddings(params, stretch), problem.gram.mu_mu[..., 0].sqrt()
-    standard = measures.even_normal(points, seen.shape[-1]).to(seen.device)
+    standard = measures.sobol_normal(points, seen.shape[-1]).to(seen.device)
     fresh = problem.fresh_embeddings(params, nu / size, standard)
     return downstream.accuracy(downstream.logistic_regression(seen, problem.y), *fresh)
 

@@ -26,14 +26,14 @@ from flbook.lectures.foundation_models.contrastive.two_modalities import Pairs, 
 from flbook.lectures.foundation_models.shared.info_nce import InfoNCE, check_negatives, other_labels
 from flbook.models.activations import relu
 from flbook.training.losses import check_labels
-from flbook.training.problem import OwnLaw, Params
+from flbook.training.problem import Params, PopulationProblem
 
 ONE_MODALITY = InfoNCE(stop_gradient=True, pool="anchors")
 TWO_MODALITIES = InfoNCE(stop_gradient=True, both=True)
 
 
 @dataclass(frozen=True)
-class ContrastiveTraining(OwnLaw):
+class ContrastiveTraining(PopulationProblem):
     """The pre-training of one encoder on two views of a modality, or of two encoders on two modalities.
 
     Parameters are ``{"mu": (*E, V, m), "xi": (*E, V, m, K)}`` for V encoders: the weights of encoder v are
@@ -49,7 +49,7 @@ class ContrastiveTraining(OwnLaw):
 
     Examples
     --------
-    >>> from flbook import fit, GradientDescent
+    >>> from flbook import GradientDescent, fit
     >>> from flbook.lectures.foundation_models.contrastive.two_modalities import TwoModalities
     >>> from flbook.lectures.foundation_models.shared.info_nce import other_labels
     >>> pairs = TwoModalities(n=20, d=200).draw(seed=0)

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from flbook import rng
 from flbook.lectures.foundation_models.denoising_from_scratch.noise_schedule import NoiseSchedule
-from flbook.training.problem import OwnLaw, Params
+from flbook.training.problem import Params, PopulationProblem
 
 
 class NoisyBatch(NamedTuple):
@@ -43,7 +43,7 @@ class TrainingSet(NamedTuple):
 
 
 @dataclass
-class NoisePrediction(OwnLaw):
+class NoisePrediction(PopulationProblem):
     """A problem for `flbook.fit`: every step sees a fresh batch with fresh noise.
 
     model: called with noisy samples and steps t. law: its ``draw(batch, seed, step)`` returns clean samples. The draws

@@ -26,11 +26,11 @@ from flbook.dynamics.patches import Basis
 from flbook.dynamics.wishart import bartlett
 from flbook.lectures.foundation_models.diffusion.noise_prediction import expected_loss
 from flbook.lectures.foundation_models.diffusion.tied_denoiser import TiedDenoiser
-from flbook.training.problem import OwnLaw, Params
+from flbook.training.problem import Params, PopulationProblem
 
 
 @dataclass(frozen=True)
-class DenoisingTraining(OwnLaw, Checked):
+class DenoisingTraining(PopulationProblem, Checked):
     r"""A tied denoiser on given patches with fresh noise at one level, the noise integrated out, in coefficients.
 
     Parameters are ``{"c": (*E, m, m + N)}``, the matrices A and D side by side; any rule that is linear in gradients
@@ -56,7 +56,7 @@ class DenoisingTraining(OwnLaw, Checked):
 
     Examples
     --------
-    >>> from flbook import fit, GradientDescent
+    >>> from flbook import GradientDescent, fit
     >>> from flbook.lectures.foundation_models.diffusion.noise_prediction import noising
     >>> patches = torch.eye(30, dtype=torch.float64)[:6]
     >>> model = TiedDenoiser(30, m=4, sigma_0=0.1, dtype=torch.float64)

@@ -16,11 +16,11 @@ from flbook.lectures.in_context_learning.concept_prompts.concept_attention impor
 from flbook.lectures.in_context_learning.concept_prompts.concepts import ConceptPrompts
 from flbook.shapes import Context, per_member
 from flbook.training.losses import logistic
-from flbook.training.problem import OwnLaw, Params
+from flbook.training.problem import Params, PopulationProblem
 
 
 @dataclass
-class ConceptPretraining(OwnLaw):
+class ConceptPretraining(PopulationProblem):
     """A problem for `flbook.fit`: the expected loss of a layer over prompts, each gradient from a fresh batch.
 
     decay: weight decay lambda, one number or one for each member (shape ``*E``).
@@ -144,7 +144,7 @@ def head_slope(params: Params, data: ConceptPrompts) -> tuple[Float[Tensor, "*E 
 
 
 @dataclass
-class ReducedConcepts(OwnLaw):
+class ReducedConcepts(PopulationProblem):
     r"""The exact training of a mirrored layer on all prompts without noise, as a problem for `flbook.fit`.
 
     Exact where :math:`b_k^\top W_K^\top W_Q a_k = 0` at the start, as from a multiple of the identity. Nothing of

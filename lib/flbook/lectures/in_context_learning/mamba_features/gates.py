@@ -33,7 +33,7 @@ def silu(z):
 @lru_cache(maxsize=8)
 def law_of(link: Callable) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Nodes z with their labels and weights: means over the law of one example are weighted sums."""
-    z, weight = hermite.nodes(hermite.breaks_of(link))
+    z, weight = hermite.nodes(hermite.breakpoints(link))
     return z, link(z), weight
 
 

@@ -16,10 +16,10 @@ from torch.nn.functional import pad
 
 from flbook.lectures.in_context_learning.shared.mamba import Mamba, tokens
 from flbook.shapes import Context
-from flbook.training.problem import OwnLaw, Params
+from flbook.training.problem import Params, PopulationProblem
 
 
-class MambaTraining(OwnLaw):
+class MambaTraining(PopulationProblem):
     r"""The loss :math:`\frac12 E(\hat y - y_q)^2` of a `Mamba` layer as a problem that `fit` minimises.
 
     second, cross: the moments :math:`E\,(q \otimes t)(q \otimes t)^\top` and :math:`E\,(q \otimes t)y_q`, shapes

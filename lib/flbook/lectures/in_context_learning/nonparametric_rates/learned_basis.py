@@ -14,7 +14,7 @@ import xarray as xr
 from torch import Tensor
 
 from flbook import devices
-from flbook.data.prompts import Prompts, mapped
+from flbook.data.prompts import Prompts, map_tensors
 from flbook.domains import Count, Natural, NonNegative, Positive
 from flbook.estimators import KernelRidge, Ridge
 from flbook.lectures.in_context_learning.nonparametric_rates import power_laws as theory
@@ -109,7 +109,7 @@ class Laws:
              dtype: torch.dtype = torch.float32) -> Prompts:
         """One batch, (*seeds, batch, n, d)."""
         first, *rest = [self.setting.data(self.n, one).draw(batch, one, step, device, dtype) for one in seed]
-        return mapped(first, lambda *parts: torch.stack(parts), *rest)
+        return map_tensors(first, lambda *parts: torch.stack(parts), *rest)
 
 
 def error(predictions: Tensor, target: Tensor) -> Tensor:

@@ -24,7 +24,7 @@ from flbook import rng
 from flbook.data.prompts import LinearPrompts, coloured
 from flbook.domains import Count, Natural, NonNegative, Positive, checked_arguments
 from flbook.shapes import Context, per_member
-from flbook.training.problem import OwnLaw, Params
+from flbook.training.problem import Params, PopulationProblem
 
 
 class Drawn(NamedTuple):
@@ -188,7 +188,7 @@ def risk(p: Tensor, q: Tensor, drawn: Drawn, covariance: Float[Tensor, "d d"]) -
     return torch.einsum("...db,de,...eb->...", off, covariance, off) / off.shape[-1]
 
 
-class MomentTraining(OwnLaw):
+class MomentTraining(PopulationProblem):
     r"""Pretraining of layers on fresh prompts: a problem for `flbook.training.fit.fit`, in moments.
 
     Every step sees a new batch, a pure function of its number and the seed. The loss is the mean squared error, without

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from flbook import rng
-from flbook.data.prompts import Prompts, mapped
+from flbook.data.prompts import Prompts, map_tensors
 from flbook.domains import Checked, Natural
 
 
@@ -50,7 +50,7 @@ class PromptPool(Checked):
 def taken(prompts: Prompts, places: Tensor) -> Prompts:
     """The prompts at these places, (*seeds, batch)."""
     rows = torch.arange(len(places), device=places.device)[:, None]
-    return mapped(prompts, lambda part: part[rows, places])
+    return map_tensors(prompts, lambda part: part[rows, places])
 
 
 @lru_cache(maxsize=1)  # a training loop takes from one pool at every step

@@ -9,11 +9,11 @@ from torch import Tensor, nn
 from flbook.lectures.in_context_learning.vector_arithmetic.factual_recall import FactualRecall, RecallPrompts
 from flbook.shapes import per_member
 from flbook.training.losses import cross_entropy
-from flbook.training.problem import OwnLaw, Params
+from flbook.training.problem import Params, PopulationProblem
 
 
 @dataclass
-class RecallPretraining(OwnLaw):
+class RecallPretraining(PopulationProblem):
     """A problem for `flbook.fit`: expected cross-entropy of a recall layer, each gradient from a fresh batch.
 
     examples: pairs of an in-context prompt, or None for questions. trained: names of the trained parameters, all if

@@ -15,7 +15,7 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from flbook import devices, measures, rivals, rng
+from flbook import devices, measures, rng
 from flbook.domains import Count, Natural, Positive
 from flbook.lectures.representation.features_in_real_networks import features
 from flbook.lectures.representation.features_in_real_networks.coloured_digits import COLOURS, ColouredDigits
@@ -209,7 +209,7 @@ def laziness(setting: Setting, device: str = "cpu") -> xr.Dataset:
     alpha enlarges rounding errors, too.
     """
     nets = [Network(setting, alpha, device, torch.float64) for alpha in setting.alpha]
-    tangent = _ends(setting, nets[-1], rivals.lazy(nets[-1].problem))[1]
+    tangent = _ends(setting, nets[-1], nets[-1].problem.lazy())[1]
     columns = []
     for one in nets:
         params, outputs = _ends(setting, one, one.problem)

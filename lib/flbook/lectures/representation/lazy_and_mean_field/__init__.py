@@ -19,7 +19,7 @@ from torch import Tensor
 from flbook import devices
 from flbook.domains import Count, Natural, Positive
 from flbook.dynamics.tangent_kernel import kernel_descent, kernel_ridge, neuron_kernel, relative_change
-from flbook.lectures.representation.shared.teacher import Taught, Teacher
+from flbook.lectures.representation.shared.teacher import Teacher, TeacherSample
 from flbook.models.two_layer import TwoLayer
 from flbook.runs import Grid, axis, cached, single_precision, sweeps
 from flbook.shapes import Quantity
@@ -142,7 +142,7 @@ def error(outputs: Tensor, y: Tensor) -> Tensor:
     return (outputs - y).square().mean(-1) / y.square().mean(-1)
 
 
-def quantities(setting: Setting, network: Training, fresh: Taught) -> list[Quantity]:
+def quantities(setting: Setting, network: Training, fresh: TeacherSample) -> list[Quantity]:
     """What is recorded: errors, how far weights and kernel have moved, and what of the weights lies on the teacher."""
     w_0, y = network.start()["w"], network.observed
     basis = torch.linalg.qr(setting.teacher.u.to(network.x).T).Q
@@ -165,12 +165,12 @@ def quantities(setting: Setting, network: Training, fresh: Taught) -> list[Quant
     ]
 
 
-def fresh_samples(setting: Setting, network: Training) -> Taught:
+def fresh_samples(setting: Setting, network: Training) -> TeacherSample:
     """Test samples on the network's device."""
-    return Taught(*(part.to(network.x) for part in setting.teacher.draw_test(setting.points, setting.seed)))
+    return TeacherSample(*(part.to(network.x) for part in setting.teacher.draw_test(setting.points, setting.seed)))
 
 
-def rivals(setting: Setting, network: Training, fresh: Taught) -> dict[str, tuple[Tensor, Tensor]]:
+def rivals(setting: Setting, network: Training, fresh: TeacherSample) -> dict[str, tuple[Tensor, Tensor]]:
     """Outputs on training and on fresh samples of what learns no feature, each of shape (seed, n).
 
     tangent: the network's linearisation, trained for the same time; kernel: its kernel with the best ridge; frozen: the

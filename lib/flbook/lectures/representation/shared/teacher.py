@@ -12,7 +12,7 @@ from flbook import rng
 from flbook.domains import Checked, Count, Positive
 
 
-class Taught(NamedTuple):
+class TeacherSample(NamedTuple):
     """Samples and their targets."""
 
     x: Float[Tensor, "*E n d"]  # samples
@@ -79,12 +79,12 @@ class Teacher(Checked):
         """The target of each sample, without noise."""
         return torch.tanh(self.sharpness * torch.einsum("...nd,kd->...nk", x, self.u.to(x))).mean(-1)
 
-    def draw(self, seed: int | tuple[int, ...] = 0) -> Taught:
+    def draw(self, seed: int | tuple[int, ...] = 0) -> TeacherSample:
         """A training sample in float64; a tuple of seeds gives one leading ensemble axis."""
         x = rng.normal((self.n, self.d), seed, "samples")
-        return Taught(x, self.target(x))
+        return TeacherSample(x, self.target(x))
 
-    def draw_test(self, points: int, seed: int | tuple[int, ...] = 0) -> Taught:
+    def draw_test(self, points: int, seed: int | tuple[int, ...] = 0) -> TeacherSample:
         """Fresh samples of the same law, independent of the training sample."""
         x = rng.normal((points, self.d), seed, "fresh samples")
-        return Taught(x, self.target(x))
+        return TeacherSample(x, self.target(x))

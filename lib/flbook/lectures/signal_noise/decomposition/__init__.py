@@ -114,10 +114,10 @@ def quantities(problem: GramTraining) -> list[Quantity]:
     pairs = active(problem)
 
     def gamma(params):
-        return measures.signal_learning(problem, params).mean((-2, -1))
+        return problem.signal_learned(params).mean((-2, -1))
 
     def rho(params):
-        every = measures.noise_memorization(problem, params).flatten(-3, -2)
+        every = problem.noise_memorised(params).flatten(-3, -2)
         return (every * pairs).sum((-2, -1)) / pairs.sum((-2, -1))
 
     return [

@@ -20,7 +20,7 @@ def feature_parts(problem: PatchTraining, params: Params) -> Float[Tensor, "*E K
 def errors(problem: PatchTraining, params: Params, data: RareFeatures, points: int = 1024) -> Float[Tensor, "*E K"]:
     """Test error on fresh samples of each feature, from the exact law of what filters see of fresh noise."""
     count, noisy = data.features, data.patches - 1
-    standard = measures.even_normal(points, noisy * problem.test_directions).to(problem.observed)
+    standard = measures.sobol_normal(points, noisy * problem.test_directions).to(problem.observed)
     ends = (params, problem.start()) if isinstance(problem, LazyPatchTraining) else (params,)
     seen = torch.cat([problem.overlaps(end) for end in ends], -2)[..., [0, count]]  # of the two common features
     noise = [0, 0]  # with a trace of either label
@@ -32,4 +32,4 @@ def errors(problem: PatchTraining, params: Params, data: RareFeatures, points: i
     noise = torch.cat(noise, -1)
     said = problem.feature_outputs(params, torch.eye(2 * count))[..., None, :]
     plus, minus = ((part + noise[..., None]).mT for part in said.split(count, -1))
-    return (measures.missed(plus) + measures.missed(-minus)) / 2
+    return (measures.error_rate(plus) + measures.error_rate(-minus)) / 2

@@ -23,7 +23,7 @@ from torch import Tensor
 from flbook import rng
 from flbook.domains import Checked, Count, FlipProbability, Natural, Probability, Seeds
 from flbook.dynamics.patches import LazyPatchTraining, PatchTraining
-from flbook.training.problem import Params, recast
+from flbook.training.problem import Params, convert
 
 _BLOCK = 50  # steps whose draws come out of one stream
 
@@ -259,13 +259,13 @@ class PastedTraining(PatchTraining):
         z = self.on_patches(params)
         said = torch.einsum("k,...knp->...np", self.a, self.respond(z))
         pull = self.recipe.slope(said, observed, self._paste) / observed.shape[-1]
-        pulled = self.pulled_back(self.a[:, None, None] * pull[..., None, :, :], z)
+        pulled = self.vjp(self.a[:, None, None] * pull[..., None, :, :], z)
         grad = {"c": torch.einsum("...knp,...nps->...ks", pulled, self.mix)}
         return grad | ({"start": torch.zeros_like(params["start"])} if "start" in params else {})
 
     def lazy(self) -> "LazyPastedTraining":
         """The network's first-order expansion about its start, on the same pictures."""
-        return recast(self, LazyPastedTraining)
+        return convert(self, LazyPastedTraining)
 
 
 class LazyPastedTraining(PastedTraining, LazyPatchTraining):

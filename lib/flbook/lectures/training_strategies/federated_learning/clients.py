@@ -35,7 +35,7 @@ class FederatedAveraging(Checked):
 
     Examples
     --------
-    >>> from flbook import SignalNoise, Training, TwoLayerCNN, fit, GradientDescent
+    >>> from flbook import GradientDescent, SignalNoise, Training, TwoLayerCNN, fit
     >>> sample = SignalNoise(n=20, d=100).draw(seed=(0, 1, 2))  # three clients with data of their own
     >>> problem = Training(TwoLayerCNN(d=100, sigma_0=0.01, seed=(5, 5, 5)), sample.x, sample.observed)
     >>> params = fit(problem, FederatedAveraging(GradientDescent(0.1), every=5), 10).params

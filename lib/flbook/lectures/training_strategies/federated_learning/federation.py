@@ -82,7 +82,7 @@ def own_errors(
     network: PatchTraining, params: Params, signals: Float[Tensor, "M features"], points: int
 ) -> Float[Tensor, "*E M"]:
     """Test error of each member on the fresh data of each client."""
-    standard = measures.even_normal(points, network.test_directions).to(network.observed)
+    standard = measures.sobol_normal(points, network.test_directions).to(network.observed)
     noise = network.fresh_outputs(params, standard)[..., None, :]
     plus, minus = (network.feature_outputs(params, sign * signals)[..., None] + noise for sign in (1, -1))
-    return (measures.missed(plus) + measures.missed(-minus)) / 2
+    return (measures.error_rate(plus) + measures.error_rate(-minus)) / 2

@@ -136,10 +136,10 @@ def race(setting: Setting, device: str = "cpu") -> xr.Dataset:
     own = torch.stack([network.y > 0, network.y < 0])[:, None]  # of each sign, its own samples
 
     def gamma(params):
-        return measures.signal_learning(network, params).flatten(-2).amax(-1)
+        return network.signal_learned(params).flatten(-2).amax(-1)
 
     def rho(params):
-        largest = measures.noise_memorization(network, params).amax(-2)  # over filters; (seed, sign, sample)
+        largest = network.noise_memorised(params).amax(-2)  # over filters; (seed, sign, sample)
         return (largest * own.movedim(1, 0)).sum((-2, -1)) / setting.n
 
     def test_error(params):

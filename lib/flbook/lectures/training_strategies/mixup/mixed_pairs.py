@@ -20,7 +20,7 @@ from torch import Tensor
 from flbook.domains import Checked, Natural, Probability
 from flbook.dynamics.patches import PatchTraining
 from flbook.models.activations import Power
-from flbook.training.problem import Around, Params, Problem, refuse
+from flbook.training.problem import Params, Problem, WrappedProblem, refuse
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class MixedPairs(PatchTraining):
 
 
 @dataclass
-class StoppedEarly(Around, Checked):
+class StoppedEarly(WrappedProblem, Checked):
     """One problem for the first steps, then another with parameters of the same form: Mixup that stops early, say.
 
     Parameters

@@ -41,7 +41,7 @@ def on_feature(problem: Problem, params: Params, kind: Kind) -> Float[Tensor, "*
     return problem.feature_outputs(params, strength) * problem.a.new_tensor([1.0, -1.0])
 
 
-_standard = lru_cache(maxsize=4)(measures.even_normal)  # asked for at every recorded step
+_standard = lru_cache(maxsize=4)(measures.sobol_normal)  # asked for at every recorded step
 
 
 def test_error(problem: Problem, params: Params, kind: Kind, points: int = 512) -> Float[Tensor, "*E"]:
@@ -50,4 +50,4 @@ def test_error(problem: Problem, params: Params, kind: Kind, points: int = 512) 
     noise = problem.fresh_outputs(params, standard)
     margin = on_feature(problem, params, kind)
     plus, minus = margin[..., :1] + noise, margin[..., 1:] - noise
-    return (measures.missed(plus) + measures.missed(minus)) / 2
+    return (measures.error_rate(plus) + measures.error_rate(minus)) / 2

@@ -33,17 +33,17 @@ class Fresh(NamedTuple):
     feature: Float[Tensor, "*E"]  # output on the feature patch alone, times the label
 
 
-def on_fresh(problem: PatchTraining, params: Params, margin: float, points: int = 1024) -> Fresh:
+def generalisation(problem: PatchTraining, params: Params, margin: float, points: int = 1024) -> Fresh:
     """Error and loss on fresh samples of this margin, from the exact law of what fresh noise patches meet.
 
     The activation is odd, so both labels give the same.
     """
-    standard = measures.even_normal(points, problem.test_directions).to(problem.observed)
+    standard = measures.sobol_normal(points, problem.test_directions).to(problem.observed)
     noise = problem.fresh_outputs(params, standard)
     feature = problem.feature_outputs(params, standard.new_tensor([[margin]]))
     outputs = feature + noise
     loss = logistic(outputs, torch.ones_like(outputs))
-    return Fresh(measures.missed(outputs), loss.mean(-1), feature[..., 0])
+    return Fresh(measures.error_rate(outputs), loss.mean(-1), feature[..., 0])
 
 
 def feature_coefficient(problem: PatchTraining, params: Params) -> Float[Tensor, "*E"]:

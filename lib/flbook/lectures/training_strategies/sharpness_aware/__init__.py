@@ -153,7 +153,7 @@ def paths(setting: Setting, device: str = "cpu") -> xr.Dataset:
         return network.train_loss(perturbed(network, params, radius)) - network.train_loss(params)
 
     def gamma(params):
-        return measures.signal_learning(network, params).mean((-2, -1))
+        return network.signal_learned(params).mean((-2, -1))
 
     quantities = [
         Quantity("test_error", test_error, (), "test error", "fraction"),

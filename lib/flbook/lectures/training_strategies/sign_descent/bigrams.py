@@ -20,7 +20,7 @@ from torch import Tensor
 
 from flbook import rng
 from flbook.domains import Checked, Count, Natural, NonNegative, checked_arguments
-from flbook.training.problem import OwnLaw, Params
+from flbook.training.problem import Params, PopulationProblem
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Bigrams(Checked):
 
 
 @dataclass(frozen=True, eq=False)
-class BigramTraining(OwnLaw):
+class BigramTraining(PopulationProblem):
     """The matrix of logits and its loss: parameter ``w`` of shape ``(*E, V, k + 1)``, the last for all other words.
 
     Parameters
@@ -86,7 +86,7 @@ class BigramTraining(OwnLaw):
 
     Examples
     --------
-    >>> from flbook import fit, SignDescent
+    >>> from flbook import SignDescent, fit
     >>> problem = BigramTraining.of(Bigrams(), seed=(0, 1))
     >>> problem.train_loss(fit(problem, SignDescent(0.05), 200).params).shape
     torch.Size([2])
