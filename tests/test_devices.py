@@ -93,8 +93,8 @@ def test_rivals_and_measures(device, rival, orthogonal):
     data = SignalNoise(n=8, d=40, mu_norm=1.0, flip_prob=0.2, orthogonal=orthogonal)
     y, observed = flipped_labels(8, 0.2, 0)
     gram = draw_gram(8, 6, (40, 80), sigma_0=0.01, orthogonal=orthogonal, seed=(0, 1, 2))
-    network = GramTraining(gram.with_signals(torch.tensor([0.5, 1.0, 2.0])), y, observed, 1 / 3, law=data.test_law)
-    problem, there = rival(network), rival(network.to(device, torch.float32))
+    training = GramTraining(gram.with_signals(torch.tensor([0.5, 1.0, 2.0])), y, observed, 1 / 3, law=data.test_law)
+    problem, there = rival(training), rival(training.to(device, torch.float32))
     params, here = fit(there, GradientDescent(0.2), STEPS).params, fit(problem, GradientDescent(0.2), STEPS).params
     assert_agree(params, here, device)
     for measure in (measures.train_error, measures.test_error):

@@ -216,8 +216,8 @@ def test_filters_that_learned_a_strong_signal_have_the_same_law_in_float32(rival
     # what fresh orthogonal noise meets is then a difference of nearly equal numbers
     gram = draw_gram(40, 20, 1000, sigma_0=1e-8, orthogonal=True, seed=tuple(range(8)))
     y = 1.0 - 2.0 * (torch.arange(40) % 2).double()
-    network = GramTraining(gram.with_signals(row(3e4)), y, y, 0.1, law=SignalNoise(orthogonal=True).test_law)
-    single = rival(network.to(torch.float32))
+    training = GramTraining(gram.with_signals(row(3e4)), y, y, 0.1, law=SignalNoise(orthogonal=True).test_law)
+    single = rival(training.to(torch.float32))
     params = fit(single, GradientDescent(3e4**-2), 300).params
     double = single.to(torch.float64)
     assert (measures.test_error(single, params) == 0).all()

@@ -30,16 +30,16 @@ def test_by_hand():
 @pytest.mark.parametrize("scale", [0.05, torch.tensor([[0.3], [2.0]])], ids=["one", "two"])
 @pytest.mark.parametrize("start", ["paired", "centred"])
 def test_the_closed_form_is_that_of_autograd(scale, start):
-    network, fresh = problem(scale, start, activation=softplus), DATA.draw_test(4, SEEDS).x
-    params = fit(network, GradientDescent(network.model.step(0.3)), 3).params
-    direct = tangent_kernel(network, params, network.x, fresh) * network.model.step(1.0)[..., None, None]
-    torch.testing.assert_close(neuron_kernel(network.model, params["w"], network.x, fresh), direct)
+    training, fresh = problem(scale, start, activation=softplus), DATA.draw_test(4, SEEDS).x
+    params = fit(training, GradientDescent(training.model.step(0.3)), 3).params
+    direct = tangent_kernel(training, params, training.x, fresh) * training.model.step(1.0)[..., None, None]
+    torch.testing.assert_close(neuron_kernel(training.model, params["w"], training.x, fresh), direct)
 
 
 def test_of_any_network_it_is_the_gram_matrix_of_gradients():
     sample, cnn = SignalNoise(n=4, d=5, mu_norm=1.0).draw(0), TwoLayerCNN(5, 2, 0.5, bias=True, dtype=torch.float64)
-    network = Training(cnn, sample.x, sample.observed)
-    kernel = tangent_kernel(network, network.start(), network.x)
+    training = Training(cnn, sample.x, sample.observed)
+    kernel = tangent_kernel(training, training.start(), training.x)
     (w, b) = torch.autograd.grad(cnn(sample.x[1:2]).sum(), [cnn.w, cnn.b])
     (w_3, b_3) = torch.autograd.grad(cnn(sample.x[3:4]).sum(), [cnn.w, cnn.b])
     torch.testing.assert_close(kernel[1, 3], (w * w_3).sum() + (b * b_3).sum())
@@ -48,13 +48,13 @@ def test_of_any_network_it_is_the_gram_matrix_of_gradients():
 
 @pytest.mark.parametrize("steps", [0, 1, 50])
 def test_kernel_descent_is_the_lazy_network(steps):
-    network = problem()
-    lazy, rule, w = network.lazy(), GradientDescent(network.model.step(0.7)), network.start()["w"]
+    training = problem()
+    lazy, rule, w = training.lazy(), GradientDescent(training.model.step(0.7)), training.start()["w"]
     fresh = DATA.draw_test(5, SEEDS).x
     params = fit(lazy, rule, steps).params
-    for x in (network.x, fresh):
-        kernel, cross = neuron_kernel(network.model, w, network.x), neuron_kernel(network.model, w, x, network.x)
-        closed = kernel_descent(kernel, cross, network.observed, steps, lr=0.7)
+    for x in (training.x, fresh):
+        kernel, cross = neuron_kernel(training.model, w, training.x), neuron_kernel(training.model, w, x, training.x)
+        closed = kernel_descent(kernel, cross, training.observed, steps, lr=0.7)
         torch.testing.assert_close(closed, lazy.predict(params, x), rtol=1e-10, atol=1e-12)
 
 

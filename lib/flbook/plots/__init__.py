@@ -11,6 +11,7 @@ from flbook.plots.exponents import exponents
 from flbook.plots.frames import frames
 from flbook.plots.laws import collapse, scaling
 from flbook.plots.look import CHANCE, NOISE, SIGNAL, TEST, THEORY, TRAIN, log_ticks, looks, panels, shared_legend, style
+from flbook.plots.overview import overview
 from flbook.plots.phase import phase_diagram
 from flbook.plots.picture import png, show
 from flbook.plots.series import series
@@ -33,6 +34,7 @@ __all__ = [
     "live",
     "log_ticks",
     "looks",
+    "overview",
     "panels",
     "phase_diagram",
     "picture_sheet",

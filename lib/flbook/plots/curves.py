@@ -79,7 +79,7 @@ def learning_curves(
     _scales(ax, log)
     ends = []
     for name, text in labels.items():
-        curve = _drawn(ax, ds[name], x, over, band, *paint[name], log)
+        curve = mean_and_band(ax, ds[name], x, over, band, *paint[name], log)
         ends.append((float(curve[-1]), text, paint[name][0]))
     for text, height in (levels or {}).items():
         ax.axhline(height, color=CHANCE, linestyle=":", linewidth=1.3)
@@ -143,7 +143,7 @@ def coefficient_race(
         _scales(ax, log)
         pairs = ((signal, SIGNAL, "o"), (noise, NOISE, "s"))
         for name, colour, marker in pairs:
-            _drawn(ax, run[name], x, over, band, colour, marker, log)
+            mean_and_band(ax, run[name], x, over, band, colour, marker, log)
         ax.set(xlabel=label(run[x]), ylabel="coefficient", title=title)
         ax.margins(x=0.01)
     for ax in axes:
@@ -163,7 +163,7 @@ def _panels(ds: xr.Dataset | Mapping[str, xr.Dataset], panel: str | None, titles
     return {name: ds.isel({panel: k}) for k, name in zip(range(len(values)), names, strict=True)}
 
 
-def _drawn(ax, da, x, over, band, colour, marker, log) -> np.ndarray:
+def mean_and_band(ax, da, x, over, band, colour, marker, log) -> np.ndarray:
     """Draw one variable with its band; returns the means that were drawn."""
     if "x" in log:
         da = da.isel({x: (da[x] > 0).to_numpy()})

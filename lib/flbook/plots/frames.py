@@ -125,6 +125,15 @@ def frames(draw, values, *, label, alt, caption="", name="", opens=None):
     under(caption, name)
 
 
+def still(figure, alt):
+    """One frame as HTML, in the box of the others but with nothing to slide: what a kernel puts anew in its place."""
+    image = base64.b64encode(small(drawn(figure, 150))).decode()
+    kind = "map" if any(holds_map(ax) for ax in figure.axes) else ""
+    width = round(figure.get_figwidth() * SHOWN * 1.1)
+    return (f'<style>{_STYLE}</style><div class="flf" style="max-width:{width}px">'
+            f'<img class="{kind}" src="data:image/png;base64,{image}" alt="{escape(alt)}"></div>')
+
+
 def _closed(figure):
     """The figure, no longer known to pyplot, which would show it once more under the cell."""
     import matplotlib.pyplot as plt

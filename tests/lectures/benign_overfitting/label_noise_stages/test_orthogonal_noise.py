@@ -43,14 +43,14 @@ def test_training_in_coefficients_tends_to_it():
     n, m, d, p, steps = 60, 12, 10**9, 0.2, 150
     strengths = tensors(2.0, 6.0)
     gram = draw_gram(n, 2 * m, d, sigma_0=0.01 / math.sqrt(d), seed=(0, 1, 2)).with_signals((strengths * d / n).sqrt())
-    network = GramTraining(gram, *flipped_labels(n, p, 0), scale=1 / m)
-    params = fit(network, GradientDescent(0.2 * n * m / d), steps).params
-    z = network.patches(params)
-    signal = ((network.respond(z["plus"], "plus") - network.respond(z["minus"], "minus")) @ network.a / 2).mean(0)
+    training = GramTraining(gram, *flipped_labels(n, p, 0), scale=1 / m)
+    params = fit(training, GradientDescent(0.2 * n * m / d), steps).params
+    z = training.patches(params)
+    signal = ((training.respond(z["plus"], "plus") - training.respond(z["minus"], "minus")) @ training.a / 2).mean(0)
     groups = OrthogonalNoise(strengths, tensors(p), m=m)
     limit = fit(groups, GradientDescent(0.2), steps).params
     torch.testing.assert_close(signal, limit["signal"], rtol=0.05, atol=0)
-    margin = (network.predict(params) * network.observed).mean(0)
+    margin = (training.predict(params) * training.observed).mean(0)
     clean, flipped = (part @ groups.weight for part in groups.margins(limit))
     torch.testing.assert_close(margin[:, 12:].mean(-1), clean, rtol=0.05, atol=0)
     torch.testing.assert_close(margin[:, :12].mean(-1), flipped, rtol=0.1, atol=0)

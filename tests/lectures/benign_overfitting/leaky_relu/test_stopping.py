@@ -28,13 +28,13 @@ def problem(seeds=SEEDS):
 
 @pytest.mark.parametrize("rival", [lambda p: p, LINEAR, LAZY], ids=["network", "linear", "lazy"])
 def test_it_is_gradient_descent_read_at_the_right_step(rival):
-    network = rival(problem())
-    fitted, done = descend(network, 0.1)
+    training = rival(problem())
+    fitted, done = descend(training, 0.1)
     last = int(done.step.max())
     assert 0 < fitted.step.min() and (fitted.step <= done.step).all() and (fitted.step < done.step).any()
-    of = [Quantity("margin", lambda p: (network.observed * network.predict(p)).amin(-1)),
+    of = [Quantity("margin", lambda p: (training.observed * training.predict(p)).amin(-1)),
           Quantity("x", lambda p: p["x"], ("filter", "sample"))]
-    path = fit(network, GradientDescent(0.1), last, of, ("seed",), range(last + 1)).history
+    path = fit(training, GradientDescent(0.1), last, of, ("seed",), range(last + 1)).history
     margin = torch.from_numpy(path.margin.values)
     assert fitted.step.tolist() == (margin > 0).double().argmax(0).tolist()
     assert done.step.tolist() == (margin >= 1).double().argmax(0).tolist()
@@ -42,7 +42,7 @@ def test_it_is_gradient_descent_read_at_the_right_step(rival):
         for k, step in enumerate(stop.step.tolist()):
             expected = torch.from_numpy(path.x.values[step, k])
             torch.testing.assert_close(stop.params["x"][k], expected, rtol=1e-9, atol=1e-12)
-    assert (network.train_loss(done.params) == 0).all(), "exactly"
+    assert (training.train_loss(done.params) == 0).all(), "exactly"
 
 
 def test_members_do_not_see_each_other():
@@ -60,10 +60,10 @@ def test_a_limit_keeps_what_is_there():
 
 
 def test_a_loss_that_never_stops_pulling():
-    network = replace(problem(), loss=logistic)
-    (stop,) = descend(network, 0.5, (0.5,), limit=3000)
+    training = replace(problem(), loss=logistic)
+    (stop,) = descend(training, 0.5, (0.5,), limit=3000)
     assert (stop.step > 0).all()
-    assert ((network.observed * network.predict(stop.params)).amin(-1) >= 0.5).all()
+    assert ((training.observed * training.predict(stop.params)).amin(-1) >= 0.5).all()
 
 
 @pytest.mark.parametrize("levels", [(1.0, 0.0), (1.0, 1.0)])

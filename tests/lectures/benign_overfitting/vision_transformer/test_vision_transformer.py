@@ -14,9 +14,9 @@ TINY = Setting.tiny()
 
 def test_the_rival_is_the_network_with_frozen_attention():
     setting = TINY.thinned(d=(120,), n=(6,), sigma_0=0.0, sigma_v=0.0)
-    network = vision_transformer.problem(setting, 120, 6)
-    frozen = network.to(torch.float64).frozen()
-    rival, side = vision_transformer.pooling(network.to(torch.float64))
+    training = vision_transformer.problem(setting, 120, 6)
+    frozen = training.to(torch.float64).frozen()
+    rival, side = vision_transformer.pooling(training.to(torch.float64))
     rule = GradientDescent(3.0)
     theirs, ours = fit(frozen, rule, 50).params, fit(rival, rule, 50).params
     torch.testing.assert_close(rival.predict(ours), frozen.predict(theirs))

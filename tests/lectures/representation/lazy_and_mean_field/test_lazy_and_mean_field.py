@@ -14,23 +14,23 @@ TINY = Setting.tiny()
 
 
 def test_the_tangent_rival_is_the_lazy_network_at_any_scaling():
-    network = lazy_and_mean_field.problem(TINY, 16)
-    fresh = lazy_and_mean_field.fresh_samples(TINY, network)
-    tangent = lazy_and_mean_field.rivals(TINY, network, fresh)["tangent"]
-    lazy = network.lazy()
-    params = fit(lazy, GradientDescent(network.model.step(TINY.lr)), TINY.steps).params
-    for place, x in enumerate((network.x, fresh.x)):
+    training = lazy_and_mean_field.problem(TINY, 16)
+    fresh = lazy_and_mean_field.fresh_samples(TINY, training)
+    tangent = lazy_and_mean_field.rivals(TINY, training, fresh)["tangent"]
+    lazy = training.lazy()
+    params = fit(lazy, GradientDescent(training.model.step(TINY.lr)), TINY.steps).params
+    for place, x in enumerate((training.x, fresh.x)):
         for p in range(2):
             torch.testing.assert_close(lazy.predict(params, x)[p], tangent[place], rtol=1e-9, atol=1e-10)
 
 
 def test_the_best_ridge_is_the_best():
-    network = lazy_and_mean_field.problem(TINY, 16)
-    fresh = lazy_and_mean_field.fresh_samples(TINY, network)
-    outputs = lazy_and_mean_field.rivals(TINY, network, fresh)
+    training = lazy_and_mean_field.problem(TINY, 16)
+    fresh = lazy_and_mean_field.fresh_samples(TINY, training)
+    outputs = lazy_and_mean_field.rivals(TINY, training, fresh)
     best, tangent = (lazy_and_mean_field.error(outputs[name][1], fresh.y).mean() for name in ("kernel", "tangent"))
     assert best < tangent * 1.05
-    line = np.linalg.lstsq(network.x[0].numpy(), network.observed[0].numpy(), rcond=None)[0]
+    line = np.linalg.lstsq(training.x[0].numpy(), training.observed[0].numpy(), rcond=None)[0]
     np.testing.assert_allclose(outputs["linear"][1][0], fresh.x[0].numpy() @ line)
 
 
@@ -56,9 +56,9 @@ def test_scales_and_paths():
 
 def test_a_line_then_a_curve_is_better_than_the_line_and_exact_where_the_target_is_straight():
     setting = replace(TINY, n=60)
-    network = lazy_and_mean_field.problem(setting, 16)
-    fresh = lazy_and_mean_field.fresh_samples(setting, network)
-    line = lazy_and_mean_field.rivals(setting, network, fresh)["linear"][1]
+    training = lazy_and_mean_field.problem(setting, 16)
+    fresh = lazy_and_mean_field.fresh_samples(setting, training)
+    line = lazy_and_mean_field.rivals(setting, training, fresh)["linear"][1]
     found = lazy_and_mean_field.line_then_curve(setting)
     assert found.shape == (3,)
     assert found.mean() < lazy_and_mean_field.error(line, fresh.y).mean()

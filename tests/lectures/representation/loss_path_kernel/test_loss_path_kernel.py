@@ -16,21 +16,21 @@ TINY = replace(Setting.tiny(), n=(20,))
 
 def test_bounds_by_their_formulas():
     setting = replace(TINY, power=(1.0,), portion=(1.0,), seed=(1,))
-    network = loss_path_kernel.problem(setting, 20, dtype=torch.float64)
-    *_, end = loss_path(network, setting.times)
-    w, w_0, x, y = end.params["w"][0, 0, 0], network.start()["w"][0, 0, 0], network.x[0], network.observed[0, 0]
+    training = loss_path_kernel.problem(setting, 20, dtype=torch.float64)
+    *_, end = loss_path(training, setting.times)
+    w, w_0, x, y = end.params["w"][0, 0, 0], training.start()["w"][0, 0, 0], training.x[0], training.observed[0, 0]
     slopes = 1 - torch.tanh(x @ w_0.T) ** 2
     kernel = (x @ x.T) * (slopes @ slopes.T) / 8
     frozen = 2 / 20 * torch.sqrt(y @ torch.linalg.solve(kernel, y) * kernel.trace())
-    assert loss_path_kernel.frozen_bound(network).item() == pytest.approx(frozen.item())
+    assert loss_path_kernel.frozen_bound(training).item() == pytest.approx(frozen.item())
     unit = 8  # the step of a unit of flow time, 1 / (N c^2)
     distance = 2 / 20 * torch.sqrt(((w - w_0) ** 2).sum() / unit * kernel.trace())
-    assert loss_path_kernel.distance_bound(network, end.params["w"]).item() == pytest.approx(distance.item())
+    assert loss_path_kernel.distance_bound(training, end.params["w"]).item() == pytest.approx(distance.item())
     norm = 4 / 8 * w.norm(dim=-1).sum() * x.norm(dim=-1).max() / 20**0.5
-    assert loss_path_kernel.norm_bound(network, end.params["w"]).item() == pytest.approx(norm.item())
+    assert loss_path_kernel.norm_bound(training, end.params["w"]).item() == pytest.approx(norm.item())
     cell = measure(setting).isel(time=-1).squeeze()
     assert cell.distance.item() == pytest.approx(distance.item(), rel=1e-3)
-    assert cell.train_error.item() == pytest.approx(measures.train_error(network, end.params).item())
+    assert cell.train_error.item() == pytest.approx(measures.train_error(training, end.params).item())
 
 
 def test_retraining_needs_several_samples():

@@ -45,13 +45,13 @@ def losses(network, params, probe=None):
 
 @pytest.mark.parametrize("start", ["paired", "centred"])
 def test_every_loss_falls_by_the_mean_of_its_kernel(start):
-    network = problem(start)
+    training = problem(start)
     for probe in (None, fresh()):
-        *_, end = loss_path(network, TIMES, probe)
-        fallen = losses(network, network.start(), probe) - losses(network, end.params, probe)
+        *_, end = loss_path(training, TIMES, probe)
+        fallen = losses(training, training.start(), probe) - losses(training, end.params, probe)
         torch.testing.assert_close(end.kernel.mean(-1), fallen, rtol=1e-5, atol=1e-7)
         assert fallen.abs().max() > 0.05
-    *_, end = loss_path(network, TIMES)
+    *_, end = loss_path(training, TIMES)
     assert (end.kernel == end.kernel.mT).all() or torch.allclose(end.kernel, end.kernel.mT)
     assert torch.linalg.eigvalsh(end.kernel).min() > -1e-9
 
@@ -64,57 +64,57 @@ def test_points_come_at_the_times():
 
 @pytest.mark.parametrize("order, power", [(1, 1), (4, 4)])
 def test_order_of_the_step(order, power):
-    network, miss = problem(), []
+    training, miss = problem(), []
     for steps in (20, 40):
-        *_, end = loss_path(network, np.linspace(0, 4, steps + 1).tolist(), order=order)
-        fall = network.train_loss(network.start()) - network.train_loss(end.params)
+        *_, end = loss_path(training, np.linspace(0, 4, steps + 1).tolist(), order=order)
+        fall = training.train_loss(training.start()) - training.train_loss(end.params)
         miss.append((end.kernel.mean((-2, -1)) - fall).abs().max().item())
     assert np.log2(miss[0] / miss[1]) == pytest.approx(power, abs=0.5)
 
 
 def test_gradient_descent_is_order_one():
-    network = problem()
-    *_, end = loss_path(network, (0, 0.1, 0.2), order=1)
-    w = network.start()
+    training = problem()
+    *_, end = loss_path(training, (0, 0.1, 0.2), order=1)
+    w = training.start()
     for _ in range(2):
-        w = {"w": w["w"] - 0.1 * network.model.step(1.0)[..., None, None] * network.gradient(w)["w"]}
+        w = {"w": w["w"] - 0.1 * training.model.step(1.0)[..., None, None] * training.gradient(w)["w"]}
     torch.testing.assert_close(end.params["w"], w["w"])
 
 
 @pytest.mark.parametrize("probe", [None, fresh(), fresh()._replace(within=True)], ids=["train", "fresh", "within"])
 @pytest.mark.parametrize("start", ["paired", "centred"])
 def test_the_closed_form_is_that_of_autograd(start, probe):
-    network = problem(start)
-    params = {"w": network.start()["w"] + 0.1 * torch.arange(3)}
-    velocity, gram = rates(network, params, probe)
-    step = network.model.step(1.0)[..., None, None]
-    torch.testing.assert_close(velocity["w"], -step * network.gradient(params)["w"])
-    of = probe or Probe(network.x, network.observed)
-    slopes = [network.loss.slope(network.predict(params, x), y) for x, y in (of[:2], (network.x, network.observed))]
-    x = (of.x, of.x if of.within else network.x)
+    training = problem(start)
+    params = {"w": training.start()["w"] + 0.1 * torch.arange(3)}
+    velocity, gram = rates(training, params, probe)
+    step = training.model.step(1.0)[..., None, None]
+    torch.testing.assert_close(velocity["w"], -step * training.gradient(params)["w"])
+    of = probe or Probe(training.x, training.observed)
+    slopes = [training.loss.slope(training.predict(params, x), y) for x, y in (of[:2], (training.x, training.observed))]
+    x = (of.x, of.x if of.within else training.x)
     other = slopes[0] if of.within else slopes[1]
-    expected = step * tangent_kernel(network, params, *x) * slopes[0][..., :, None] * other[..., None, :]
+    expected = step * tangent_kernel(training, params, *x) * slopes[0][..., :, None] * other[..., None, :]
     torch.testing.assert_close(gram, expected)
 
 
 def test_any_network_has_a_path():
     sample = SignalNoise(n=5, d=6, mu_norm=1.0).draw(SEEDS)
     cnn = TwoLayerCNN(6, 2, 0.5, softplus, bias=True, seed=SEEDS, dtype=torch.float64)
-    network = Training(cnn, sample.x, sample.observed)
-    velocity, _ = rates(network, network.start())
-    for name, gradient in network.gradient(network.start()).items():
+    training = Training(cnn, sample.x, sample.observed)
+    velocity, _ = rates(training, training.start())
+    for name, gradient in training.gradient(training.start()).items():
         torch.testing.assert_close(velocity[name], -gradient)
-    *_, end = loss_path(network, TIMES[:11])
-    fall = network.train_loss(network.start()) - network.train_loss(end.params)
+    *_, end = loss_path(training, TIMES[:11])
+    fall = training.train_loss(training.start()) - training.train_loss(end.params)
     torch.testing.assert_close(end.kernel.mean((-2, -1)), fall, rtol=1e-6, atol=1e-9)
 
 
 def test_a_frozen_kernel_has_a_closed_form():
-    network = problem(loss=squared, scale=8**-0.5, seeds=0)
-    lazy, w = network.lazy(), network.start()["w"]
-    unit = float(network.model.step(1.0))
+    training = problem(loss=squared, scale=8**-0.5, seeds=0)
+    lazy, w = training.lazy(), training.start()["w"]
+    unit = float(training.model.step(1.0))
     *_, end = loss_path(lazy, np.linspace(0, 3 * unit, 31).tolist())
-    closed = frozen_path(neuron_kernel(network.model, w, network.x), network.observed, 3.0)
+    closed = frozen_path(neuron_kernel(training.model, w, training.x), training.observed, 3.0)
     torch.testing.assert_close(end.kernel, closed, rtol=1e-4, atol=1e-6)
     by_hand = frozen_path(torch.eye(1, dtype=torch.float64), torch.tensor([2.0], dtype=torch.float64), 1.0)
     assert by_hand.item() == pytest.approx(4 * (1 - np.exp(-2)) / 2)

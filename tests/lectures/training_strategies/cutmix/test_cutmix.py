@@ -38,22 +38,22 @@ def test_smoothing_has_its_minimum_where_cutmix_has():
 
 @pytest.mark.parametrize("rival", ["network", "linear", "lazy"])
 def test_every_model_comes_to_rest_at_the_root(rival):
-    network = cutmix.problem(replace(SMALL, sigma_0=0.1), CutMix(partners=None), dtype=torch.float64)
+    training = cutmix.problem(replace(SMALL, sigma_0=0.1), CutMix(partners=None), dtype=torch.float64)
     lr = 1.0
     if rival == "linear":
-        network, lr = replace(network, activation=identity), 0.5
+        training, lr = replace(training, activation=identity), 0.5
     elif rival == "lazy":
-        network, lr = network.lazy(), 10.0
-    params, _ = fit(network, Momentum(lr, 0.9), 1500)
-    z, said = feature_parts(network, params), network.said(params) * network.observed[:, None]
+        training, lr = training.lazy(), 10.0
+    params, _ = fit(training, Momentum(lr, 0.9), 1500)
+    z, said = feature_parts(training, params), training.said(params) * training.observed[:, None]
     assert (z[:, :2] - resting_output()).abs().max() < 0.03
     assert said.mean().item() == pytest.approx(resting_output(), abs=0.02)
 
 
 def test_single_patches_grow_apart_by_the_log_of_frequency_and_smoothing_closes_the_gap():
-    network = cutmix.problem(SMALL, Cutout(2))
-    params, _ = fit(network, GradientDescent(2.0), 1500)
-    gap = feature_parts(network, params)[:, [0]] - feature_parts(network, params)
+    training = cutmix.problem(SMALL, Cutout(2))
+    params, _ = fit(training, GradientDescent(2.0), 1500)
+    gap = feature_parts(training, params)[:, [0]] - feature_parts(training, params)
     torch.testing.assert_close(gap, torch.tensor([0.8 / 0.8, 16 / 3, 16.0]).log().expand(2, 3), atol=0.35, rtol=0)
     smoothed = cutmix.problem(SMALL, recipe_of(SMALL, "one patch, smoothed"))
     params, _ = fit(smoothed, GradientDescent(2.0), 1500)

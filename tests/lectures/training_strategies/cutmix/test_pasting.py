@@ -23,12 +23,12 @@ def problem(recipe, setting=SETTING):
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=str)
 def test_the_gradient_is_that_of_the_loss(recipe):
-    network = problem(recipe)
-    now = network.at(3)
-    f = (network.said(network.start()) * 3).requires_grad_()
-    (slope,) = torch.autograd.grad(recipe.loss(f, network.observed, now._paste).sum(), f)
-    torch.testing.assert_close(recipe.slope(f, network.observed, now._paste), slope)
-    flat, direction = network.start(), now.gradient(network.start())
+    training = problem(recipe)
+    now = training.at(3)
+    f = (training.said(training.start()) * 3).requires_grad_()
+    (slope,) = torch.autograd.grad(recipe.loss(f, training.observed, now._paste).sum(), f)
+    torch.testing.assert_close(recipe.slope(f, training.observed, now._paste), slope)
+    flat, direction = training.start(), now.gradient(training.start())
     ahead, behind = ({"c": flat["c"] + e * direction["c"]} for e in (1e-6, -1e-6))
     rise = (now.train_loss(ahead) - now.train_loss(behind)) / 2e-6
     torch.testing.assert_close(rise, now.norm(direction) ** 2, rtol=1e-5, atol=1e-10)
@@ -36,10 +36,10 @@ def test_the_gradient_is_that_of_the_loss(recipe):
 
 def test_a_step_is_that_of_a_network_on_the_pasted_pictures():
     setting = replace(SETTING, seed=(4,))
-    network = problem(CutMix(partners=2), setting)
+    training = problem(CutMix(partners=2), setting)
     sample = setting.data().draw((4,))
     cnn = TwoLayerCNN(setting.d, 1, setting.sigma_0, LeakyBend(), seed=(4,), dtype=torch.float64)
-    now = network.at(60)
+    now = training.at(60)
     partner, own = now._paste
     x, y = sample.x[0], sample.y
     first = torch.arange(setting.n).repeat(2)
@@ -47,9 +47,9 @@ def test_a_step_is_that_of_a_network_on_the_pasted_pictures():
     share = own[0].double().mean(-1)
     f = cnn(pasted)[0]
     loss = (share * logistic(f, y[first]) + (1 - share) * logistic(f, y[partner[0]])).mean()
-    assert now.train_loss(network.start())[0].item() == pytest.approx(loss.item(), rel=1e-12)
+    assert now.train_loss(training.start())[0].item() == pytest.approx(loss.item(), rel=1e-12)
     loss.backward()
-    moved = torch.einsum("kn,nd->kd", now.gradient(network.start())["c"][0], sample.vectors[0])
+    moved = torch.einsum("kn,nd->kd", now.gradient(training.start())["c"][0], sample.vectors[0])
     torch.testing.assert_close(moved, cnn.w.grad.flatten(0, 2), rtol=1e-9, atol=1e-13)
 
 
@@ -64,10 +64,10 @@ def test_the_mean_is_that_over_all_pairs_and_sets():
             loss = share * logistic(out, y[i]) + (1 - share) * logistic(out, y[j])
             total += recipe.law[size] / len(sets) * loss / 16
     assert recipe.loss(f, y).mean().item() == pytest.approx(total.item())
-    network = problem(replace(recipe, partners=20), replace(SETTING, seed=(0,)))
-    params, _ = fit(network, GradientDescent(0.5), 20)
-    drawn = torch.stack([network.at(step).gradient(params)["c"] for step in range(200)])
-    exact = network.gradient(params)["c"]
+    training = problem(replace(recipe, partners=20), replace(SETTING, seed=(0,)))
+    params, _ = fit(training, GradientDescent(0.5), 20)
+    drawn = torch.stack([training.at(step).gradient(params)["c"] for step in range(200)])
+    exact = training.gradient(params)["c"]
     off = (drawn.mean(0) - exact).norm() / exact.norm()
     assert off < 0.08 < (drawn[0] - exact).norm() / exact.norm()
 
@@ -85,10 +85,10 @@ def test_hard_labels_are_those_of_the_larger_share_and_whole_inputs_stay():
     first, second, share = torch.ones(3), -torch.ones(3), torch.tensor([0.2, 0.5, 0.8])
     assert CutMix(labels=False).label(share, first, second).tolist() == [-1, 1, 1]
     torch.testing.assert_close(CutMix().label(share, first, second), torch.tensor([-0.6, 0.0, 0.6]))
-    network = problem(CutMix(inputs=False))
-    f, paste = torch.rand(2, 40, 3).double(), network.at(0)._paste
-    slope = CutMix(inputs=False).slope(f, network.observed, paste)
-    assert (slope == slope[..., :1]).all() and (CutMix().slope(f, network.observed, paste).std(-1) > 0).any()
+    training = problem(CutMix(inputs=False))
+    f, paste = torch.rand(2, 40, 3).double(), training.at(0)._paste
+    slope = CutMix(inputs=False).slope(f, training.observed, paste)
+    assert (slope == slope[..., :1]).all() and (CutMix().slope(f, training.observed, paste).std(-1) > 0).any()
 
 
 def test_draws_belong_to_a_seed_and_follow_the_law():

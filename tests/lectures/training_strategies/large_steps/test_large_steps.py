@@ -76,25 +76,25 @@ def test_it_trains_like_coefficients_on_the_features():
 
 def test_a_spread_ensemble_is_the_loop():
     data, c = StrongWeak(n=4, d=6, noise=0.2), torch.tensor([0.4, 1.1])
-    network = StrongWeakTraining.of(data, SEEDS, m=3, sigma_0=0.1)
+    training = StrongWeakTraining.of(data, SEEDS, m=3, sigma_0=0.1)
     lr = 1.5 * c[:, None].expand(2, 2).double()
-    whole = fit(Batches(network.spread(2), 1), GradientDescent(lr), 40).params["w"]
+    whole = fit(Batches(training.spread(2), 1), GradientDescent(lr), 40).params["w"]
     for k in range(2):
-        alone = fit(Batches(network, 1), GradientDescent(1.5 * c[k].item()), 40).params["w"]
+        alone = fit(Batches(training, 1), GradientDescent(1.5 * c[k].item()), 40).params["w"]
         torch.testing.assert_close(whole[k], alone, rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize("c", [0.4, 1.3])
 def test_a_visit_multiplies_responses_by_what_the_proof_says_and_the_lead_rises(c):
     data, m, epsilon = StrongWeak(n=4, d=8, weak_only=1, ratio=0.04), 3, 0.04
-    network = StrongWeakTraining.of(data, (3,), m=m, sigma_0=0.3)
-    batches, params, leads = Batches(network, 1), network.start(), 0
+    training = StrongWeakTraining.of(data, (3,), m=m, sigma_0=0.3)
+    batches, params, leads = Batches(training, 1), training.start(), 0
     for step in range(60):
         place = batches.places(step).item()
         y, strong = (-1.0) ** place, place < 3
         right = params["w"][0, 0 if y > 0 else 1]  # (m, 2)
         a, b = y * right[:, 0], y * 0.2 * right[:, 1]
-        residual = 1 - y * network.predict(params)[0, place]
+        residual = 1 - y * training.predict(params)[0, place]
         params, _ = GradientDescent(c * m / 2).step(batches.at(step), params, None)
         after = params["w"][0, 0 if y > 0 else 1]
         factor = (1 + c * residual) if strong else 1.0
@@ -160,12 +160,12 @@ def test_full_batches_feel_half_the_step():
 
 def test_a_diverged_network_is_wrong_and_a_settled_one_small():
     data = StrongWeak(n=4, d=8, noise=0.2)
-    network = StrongWeakTraining.of(data, SEEDS, m=3)
-    lost = {"w": torch.full_like(network.start()["w"], torch.nan)}
-    assert (network.test_error(lost) == 1).all()
-    good = {"w": torch.zeros_like(network.start()["w"])}
+    training = StrongWeakTraining.of(data, SEEDS, m=3)
+    lost = {"w": torch.full_like(training.start()["w"], torch.nan)}
+    assert (training.test_error(lost) == 1).all()
+    good = {"w": torch.zeros_like(training.start()["w"])}
     good["w"][..., 0, :, 1], good["w"][..., 1, :, 1] = 5.0, -5.0
-    assert (network.test_error(good) == 0).all()
+    assert (training.test_error(good) == 0).all()
     settled = large_steps.course(replace(TINY, c=(0.4,)))
     grown = settled.isel(step=-1) - settled.isel(step=0)
     tie = grown.log_weak / (TINY.ratio * grown.log_strong)

@@ -34,18 +34,18 @@ def test_patches_are_the_feature_times_label_and_margin_and_noise_orthogonal_to_
 @pytest.mark.parametrize("memory", [0.5, 10.0])
 def test_coefficients_are_direct_training(memory):
     sample = DATA.draw(seed=(0, 1))
-    network, direct = training(DATA, sample, cnn((0, 1))), Training(cnn((0, 1)), sample.x, sample.y)
-    params, weights = (fit(one, rule(0.5, memory), 200).params for one in (network, direct))
-    torch.testing.assert_close(network.predict(params), direct.predict(weights), rtol=1e-9, atol=1e-12)
-    torch.testing.assert_close(feature_coefficient(network, params), weights["w"][..., 0].flatten(-2).norm(dim=-1))
+    problem, direct = training(DATA, sample, cnn((0, 1))), Training(cnn((0, 1)), sample.x, sample.y)
+    params, weights = (fit(one, rule(0.5, memory), 200).params for one in (problem, direct))
+    torch.testing.assert_close(problem.predict(params), direct.predict(weights), rtol=1e-9, atol=1e-12)
+    torch.testing.assert_close(feature_coefficient(problem, params), weights["w"][..., 0].flatten(-2).norm(dim=-1))
 
 
 @pytest.mark.parametrize("margin", [0.2, 1.0])
 def test_errors_are_those_on_drawn_samples_of_either_label(margin):
     sample = DATA.draw(seed=3)
-    network, direct = training(DATA, sample, cnn(3)), Training(cnn(3), sample.x, sample.y)
-    params, weights = (fit(one, GradientDescent(0.5), 300).params for one in (network, direct))
-    fresh = generalisation(network, params, margin, points=8192)
+    problem, direct = training(DATA, sample, cnn(3)), Training(cnn(3), sample.x, sample.y)
+    params, weights = (fit(one, GradientDescent(0.5), 300).params for one in (problem, direct))
+    fresh = generalisation(problem, params, margin, points=8192)
     xi = DATA.sigma_xi * rng.normal((20_000, DATA.d), 5, "fresh")
     xi[:, 0] = 0
     for label in (1.0, -1.0):
@@ -54,13 +54,13 @@ def test_errors_are_those_on_drawn_samples_of_either_label(margin):
         output = label * direct.predict(weights, x)
         assert (output <= 0).double().mean().item() == pytest.approx(fresh.error.item(), abs=0.012)
         assert torch.nn.functional.softplus(-output).mean().item() == pytest.approx(fresh.loss.item(), abs=0.01)
-    assert measures.train_error(network, params) == 0
+    assert measures.train_error(problem, params) == 0
 
 
 def test_a_feature_coasts_by_memory_times_velocity():
-    network = training(DATA, DATA.draw(seed=0), cnn(0))
-    start = network.start()
-    grad = network.gradient(start)
-    stepped = fit(network, GradientDescent(7.0), 1).params
-    assert coasting_to(network, start, grad, 7.0) == pytest.approx(feature_coefficient(network, stepped).item())
-    assert coasting_to(network, start, grad, 0.0) == feature_coefficient(network, start)
+    problem = training(DATA, DATA.draw(seed=0), cnn(0))
+    start = problem.start()
+    grad = problem.gradient(start)
+    stepped = fit(problem, GradientDescent(7.0), 1).params
+    assert coasting_to(problem, start, grad, 7.0) == pytest.approx(feature_coefficient(problem, stepped).item())
+    assert coasting_to(problem, start, grad, 0.0) == feature_coefficient(problem, start)

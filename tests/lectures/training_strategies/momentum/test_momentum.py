@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from flbook.lectures.training_strategies import momentum
-from flbook.lectures.training_strategies.momentum import Setting, measure
+from flbook.lectures.training_strategies.momentum import Setting, experiment
 from flbook.lectures.training_strategies.momentum.coasting import coast
 from flbook.training.fit import fit
 from flbook.training.optimizers import GradientDescent
@@ -15,14 +15,14 @@ TINY = replace(Setting.tiny(), small=(0.1,))
 
 
 def test_a_memory_of_one_step_is_gradient_descent():
-    network = momentum.problem(TINY, 0.1)
-    plain, averaged = (fit(network, one, 50).params["c"] for one in (GradientDescent(2.0), momentum.rule(2.0, 2.0)))
+    training = momentum.problem(TINY, 0.1)
+    plain, averaged = (fit(training, one, 50).params["c"] for one in (GradientDescent(2.0), momentum.rule(2.0, 2.0)))
     assert (plain == averaged).all()
 
 
 def test_the_race_ends_where_the_sweep_does():
     setting = replace(TINY, lr=(2.0,))
-    racing, cells = momentum.race(setting), measure(setting).squeeze(("small", "lr"))
+    racing, cells = momentum.race(setting), experiment.measure(setting).squeeze(("small", "lr"))
     assert racing.flow[-1] == setting.time
     np.testing.assert_allclose(racing.test_error.isel(flow=-1), cells.test_error)
     np.testing.assert_allclose(racing.test_loss.isel(flow=-1), cells.test_loss)

@@ -28,15 +28,15 @@ def test_without_a_radius_all_rules_are_gradient_descent_bit_for_bit():
 
 @pytest.mark.parametrize("name", ["SAM then GD", "GD then SAM"])
 def test_rules_change_at_the_switch(name):
-    network = sharpness_aware.problem(TINY)
-    radius = sharpness_aware.theorem_radius(TINY).to(network.gram.w_w)
+    training = sharpness_aware.problem(TINY)
+    radius = sharpness_aware.theorem_radius(TINY).to(training.gram.w_w)
     plain, aware = GradientDescent(TINY.lr), SharpnessAware(TINY.lr, radius)
     first, second = (aware, plain) if name == "SAM then GD" else (plain, aware)
-    params = network.start()
+    params = training.start()
     for step in range(TINY.steps):
-        params, _ = (first if step < TINY.switch else second).step(network, params, None)
+        params, _ = (first if step < TINY.switch else second).step(training, params, None)
     cells = measure(TINY).sel(rule=name).squeeze(("model", "radius"))
-    np.testing.assert_array_equal(cells.train_loss, network.train_loss(params))
+    np.testing.assert_array_equal(cells.train_loss, training.train_loss(params))
 
 
 def test_the_radius_is_the_theorems():
@@ -69,9 +69,9 @@ def test_paths_end_where_the_sweep_does_and_know_both_yardsticks():
     np.testing.assert_allclose(end.train_loss, cells.train_loss, rtol=1e-4)
     np.testing.assert_allclose(end.rho, cells.memorised, rtol=1e-3)
     assert path.step[0] == 0 and path.step[-1] == 30 and (path.rise > 0).all()
-    network = sharpness_aware.problem(setting).to(torch.float64)
-    params = fit(network, GradientDescent(setting.lr), 30).params
-    exact = measures.sharpness(network, params, steps=200, reach=1e-6)
+    training = sharpness_aware.problem(setting).to(torch.float64)
+    params = fit(training, GradientDescent(setting.lr), 30).params
+    exact = measures.sharpness(training, params, steps=200, reach=1e-6)
     np.testing.assert_allclose(end.sharpness.sel(rule="GD"), exact, rtol=1e-3)
 
 

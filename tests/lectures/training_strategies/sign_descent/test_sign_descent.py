@@ -50,11 +50,11 @@ def test_the_signals_value_grows_by_two_steps_and_frozen_attention_stays():
 
 def test_attention_is_the_networks():
     setting = sign_tokens.Setting.tiny()
-    network = sign_tokens.problem(setting, "trained", 4)
-    watched = {q.name: q for q in sign_tokens.quantities(network, setting.data(4).draw_test(5, setting.seed))}
-    whole = network.model.attention(network.x)
+    training = sign_tokens.problem(setting, "trained", 4)
+    watched = {q.name: q for q in sign_tokens.quantities(training, setting.data(4).draw_test(5, setting.seed))}
+    whole = training.model.attention(training.x)
     for name, token in (("from_signal", 0), ("from_noise", 1)):
-        torch.testing.assert_close(watched[name].of(network.start()), whole[..., token, 0].mean(-1))
+        torch.testing.assert_close(watched[name].of(training.start()), whole[..., token, 0].mean(-1))
 
 
 def test_pictures_by_zipfs_law():

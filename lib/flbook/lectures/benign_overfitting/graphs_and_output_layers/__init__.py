@@ -93,10 +93,10 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Train every cell to the end; dimensions (q, model, degree, seed, snr)."""
     cells = []
     for q in setting.q:
-        network = problem(setting, q, device)
+        training = problem(setting, q, device)
         for name in setting.model:
-            chosen = rival(network, name)
-            params = fit(chosen, rule(setting, q, name, network.y), setting.steps).params
+            chosen = rival(training, name)
+            params = fit(chosen, rule(setting, q, name, training.y), setting.steps).params
             cells.append([measures.test_error(chosen, params, setting.points), measures.train_error(chosen, params),
                           chosen.train_loss(params)])
     dims = ("q", "model", "degree", "seed", "snr")

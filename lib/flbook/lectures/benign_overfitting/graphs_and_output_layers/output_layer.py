@@ -68,13 +68,13 @@ class Setting(Grid):
 
 def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Train every cell to the end; dimensions (v_0, seed, r)."""
-    network = problem(setting, device, torch.float32)
-    params = fit(network, rule(setting), setting.steps).params
+    training = problem(setting, device, torch.float32)
+    params = fit(training, rule(setting), setting.steps).params
     dims = ("v_0", "seed", "r")
     return labelled({
-        "test_error": (dims, measures.test_error(network, params, setting.points), "test error", "fraction"),
-        "train_error": (dims, measures.train_error(network, params), "training error", "fraction"),
-        "train_loss": (dims, network.train_loss(params), "training loss", "nats"),
+        "test_error": (dims, measures.test_error(training, params, setting.points), "test error", "fraction"),
+        "train_error": (dims, measures.train_error(training, params), "training error", "fraction"),
+        "train_loss": (dims, training.train_loss(params), "training loss", "nats"),
         "output": (dims, params["v"].abs().mean(-1), "mean output weight |v|"),
     }, setting.coordinates())
 
@@ -89,9 +89,9 @@ def problem(setting: Setting, device: str = "cpu", dtype: torch.dtype = torch.fl
     mu = (torch.tensor(setting.r, dtype=torch.float64) * setting.d / setting.n) ** 0.25
     gram = Gram(*(part[None] for part in gram.with_signals(mu)))
     size = torch.tensor(setting.v_0, dtype=torch.float64)[:, None, None]
-    network = TwoLayerTraining(gram, y, observed, 1 / setting.m, v_0=size,
+    training = TwoLayerTraining(gram, y, observed, 1 / setting.m, v_0=size,
                                law=partial(noise_preactivations, sigma_xi=1.0))
-    return network.to(devices.device(device), dtype)
+    return training.to(devices.device(device), dtype)
 
 
 def rule(setting: Setting) -> GradientDescent:
@@ -103,17 +103,17 @@ def rule(setting: Setting) -> GradientDescent:
 def growth(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Both layers over time, in float64: mean lengths of filters and output weights, and how far the balance of their
     squares has drifted; dimensions (step, v_0, seed, r)."""
-    network = problem(setting, device)
-    balance = network.balance(network.start())
+    training = problem(setting, device)
+    balance = training.balance(training.start())
     quantities = [
-        Quantity("filter", lambda p: network.weight_gram(p).diagonal(dim1=-2, dim2=-1).sqrt().mean(-1), (),
+        Quantity("filter", lambda p: training.weight_gram(p).diagonal(dim1=-2, dim2=-1).sqrt().mean(-1), (),
                  "mean length of a filter |w|"),
         Quantity("output", lambda p: p["v"].abs().mean(-1), (), "mean output weight |v|"),
-        Quantity("drift", lambda p: (network.balance(p) - balance).abs().amax(-1), (), "largest drift of |w|² - v²"),
-        Quantity("train_loss", network.train_loss, (), "training loss", "nats"),
+        Quantity("drift", lambda p: (training.balance(p) - balance).abs().amax(-1), (), "largest drift of |w|² - v²"),
+        Quantity("train_loss", training.train_loss, (), "training loss", "nats"),
     ]
     at = log_steps(setting.steps, 60)
     axes = ("v_0", "seed", "r")
-    history = fit(network, rule(setting), setting.steps, quantities, axes, at).history
+    history = fit(training, rule(setting), setting.steps, quantities, axes, at).history
     time = {"long_name": "learning time η σ_ξ² d t / (nm)", "units": "1"}
     return history.assign_coords(time=("step", setting.lr * history.step.values, time))

@@ -93,10 +93,10 @@ class Setting(Grid):
 
 def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Train every cell and record both stages; dimensions (model, flip_prob, d, n_snr2, seed, step)."""
-    network, at, rows = problem(setting, device), log_steps(setting.steps, 20), []
+    training, at, rows = problem(setting, device), log_steps(setting.steps, 20), []
     for name in setting.model:
-        chosen = rival(network, name)
-        rule = GradientDescent(step_size(setting, network.gram.w_w) if name != "frozen" else FROZEN_STEP / setting.m)
+        chosen = rival(training, name)
+        rule = GradientDescent(step_size(setting, training.gram.w_w) if name != "frozen" else FROZEN_STEP / setting.m)
         rows.append(fit(chosen, rule, setting.steps, quantities(chosen, setting.points), AXES, at).history)
     whole = xr.concat(rows, "model").transpose("model", "flip_prob", "d", "n_snr2", "seed", "step")
     return whole.assign_coords(setting.coordinates())
@@ -118,29 +118,29 @@ def step_size(setting: Setting, like: Tensor) -> Tensor:
     return (setting.lr * setting.n * setting.m / d)[:, None, None].expand(len(setting.flip_prob), -1, -1, -1).to(like)
 
 
-def outputs(network: GramTraining | FrozenGramTraining, params: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+def outputs(training: GramTraining | FrozenGramTraining, params: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
     """The output on the signal alone, S ``(*E,)``, and on every noise patch alone, ``(*E, n)``."""
-    plus, minus = network.signal_outputs(params)
-    return (plus - minus) / 2, network.noise_outputs(params, network.training_noise(params))
+    plus, minus = training.signal_outputs(params)
+    return (plus - minus) / 2, training.noise_outputs(params, training.training_noise(params))
 
 
-def quantities(network: GramTraining | FrozenGramTraining, points: int = 128) -> list[Quantity]:
+def quantities(training: GramTraining | FrozenGramTraining, points: int = 128) -> list[Quantity]:
     """What is recorded while training."""
-    flipped = network.y != network.observed
+    flipped = training.y != training.observed
     groups = {"clean": ~flipped, "flipped": flipped}
 
     def mean(values, group):
         return (values * group).sum(-1) / group.sum(-1)
 
     def fitted(params, group):
-        return mean((network.predict(params) * network.observed > 0).to(network.y), group)
+        return mean((training.predict(params) * training.observed > 0).to(training.y), group)
 
     def own_noise(params, group):
-        return mean(outputs(network, params)[1] * network.observed, group)
+        return mean(outputs(training, params)[1] * training.observed, group)
 
     def error(params, cosine):
         law = RecycledNoise.overlap(cosine)
-        return measures.test_error(RecycledTest(network, law) if cosine else network, params, points)
+        return measures.test_error(RecycledTest(training, law) if cosine else training, params, points)
 
     rows = [
         Quantity(f"fitted_{name}", lambda params, group=group: fitted(params, group), (),
@@ -151,10 +151,10 @@ def quantities(network: GramTraining | FrozenGramTraining, points: int = 128) ->
     ]
     return [
         *rows,
-        Quantity("signal", lambda params: outputs(network, params)[0], (), "said about the signal, S"),
+        Quantity("signal", lambda params: outputs(training, params)[0], (), "said about the signal, S"),
         Quantity("test_recycled", lambda params: error(params, 1.0), (), "test error, training noise", "fraction"),
         Quantity("test_fresh", lambda params: error(params, 0.0), (), "test error, fresh noise", "fraction"),
-        Quantity("train_loss", network.train_loss, (), "training loss", "nats"),
+        Quantity("train_loss", training.train_loss, (), "training loss", "nats"),
     ]
 
 
@@ -181,12 +181,12 @@ def limit(setting: Setting, model: str = "network") -> xr.Dataset:
 @cached
 def margins(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Observed label times output of every training sample, step by step; of the first member of every axis."""
-    network = problem(setting, device)
-    record = [Quantity("margin", lambda params: network.predict(params) * network.observed, ("sample",),
+    training = problem(setting, device)
+    record = [Quantity("margin", lambda params: training.predict(params) * training.observed, ("sample",),
                        "observed label times output")]
-    rule = GradientDescent(step_size(setting, network.gram.w_w))
-    history = fit(network, rule, setting.steps, record, AXES, log_steps(setting.steps, 24)).history
-    flipped = (network.y != network.observed)[0, 0, 0, 0].cpu().numpy()
+    rule = GradientDescent(step_size(setting, training.gram.w_w))
+    history = fit(training, rule, setting.steps, record, AXES, log_steps(setting.steps, 24)).history
+    flipped = (training.y != training.observed)[0, 0, 0, 0].cpu().numpy()
     return history.isel(dict.fromkeys(AXES, 0)).assign_coords(flipped=("sample", flipped))
 
 
@@ -197,14 +197,14 @@ def overlap(setting: Setting, cosines: tuple[float, ...], device: str = "cpu") -
     times the share of flipped samples for which cosine times N exceeds S: that a ReLU network, homogeneous, makes the
     more of noise the more it resembles what it memorised.
     """
-    network = problem(setting, device)
-    params = fit(network, GradientDescent(step_size(setting, network.gram.w_w)), setting.steps).params
-    signal, noise = outputs(network, params)
+    training = problem(setting, device)
+    params = fit(training, GradientDescent(step_size(setting, training.gram.w_w)), setting.steps).params
+    signal, noise = outputs(training, params)
     wrong, predicted = [], []
     for cosine in cosines:
-        test = RecycledTest(network, RecycledNoise.overlap(cosine))
+        test = RecycledTest(training, RecycledNoise.overlap(cosine))
         wrong.append(measures.test_error(test, params, setting.points))
-        beaten = cosine * noise * network.observed > signal[..., None]
+        beaten = cosine * noise * training.observed > signal[..., None]
         predicted.append(beaten.to(noise).mean(-1) / 2)
     dims, cosine = ("cosine", *AXES), ("cosine", list(cosines), "cosine of test noise with training noise")
     return labelled({"test_error": (dims, wrong, "test error", "fraction"),

@@ -140,41 +140,42 @@ def race(setting: Setting, steps: int = 7000, fresh: int = 512, at: tuple[int, .
     train_margin, over (step, seed, sample): observed label times output; fresh_margin, over (step, seed, fresh): true
     label times output on fresh samples.
     """
-    network = problem(setting, setting.n[0], setting.flip_prob[0]).select(torch.arange(len(setting.seed)))
-    standard = measures.sobol_normal(fresh, network.test_directions)
+    training = problem(setting, setting.n[0], setting.flip_prob[0]).select(torch.arange(len(setting.seed)))
+    standard = measures.sobol_normal(fresh, training.test_directions)
 
     def fresh_margin(params):
-        plus, minus = network.test_outputs(params, standard)
+        plus, minus = training.test_outputs(params, standard)
         return torch.cat([plus, -minus], -1)
 
     quantities = [
-        Quantity("hinge_loss", network.train_loss, (), "hinge loss"),
-        Quantity("train_error", lambda params: measures.train_error(network, params), (), "training error", "fraction"),
-        Quantity("test_error", lambda params: measures.test_error(network, params, setting.points), (), "test error",
+        Quantity("hinge_loss", training.train_loss, (), "hinge loss"),
+        Quantity("train_error", lambda params: measures.train_error(training, params), (), "training error",
                  "fraction"),
-        Quantity("train_margin", lambda params: network.observed * network.predict(params), ("sample",),
+        Quantity("test_error", lambda params: measures.test_error(training, params, setting.points), (), "test error",
+                 "fraction"),
+        Quantity("train_margin", lambda params: training.observed * training.predict(params), ("sample",),
                  "observed label times output"),
         Quantity("fresh_margin", fresh_margin, ("fresh",), "true label times output"),
     ]
     rule = GradientDescent(setting.lr / (2 * setting.m))
-    history = fit(network, rule, steps, quantities, ("seed",), at).history
+    history = fit(training, rule, steps, quantities, ("seed",), at).history
     y, observed = flipped_labels(setting.n[0], setting.flip_prob[0], 0)
     return history.assign_coords(setting.coordinates("seed") | {"flipped": ("sample", (y != observed).numpy())})
 
 
-def _trained(network: SinglePatchTraining, setting: Setting, device: str) -> xr.Dataset:
+def _trained(problem: SinglePatchTraining, setting: Setting, device: str) -> xr.Dataset:
     """One n and one number of flips: every model at both stops, beside the hard-margin classifier of the same data."""
     axes, rows = ("ratio", "gamma", "seed"), []
-    svm = estimators.hard_margin(network.gram.x_x, network.observed.expand(*network.members, -1))
+    svm = estimators.hard_margin(problem.gram.x_x, problem.observed.expand(*problem.members, -1))
     for name in setting.model:
-        chosen = rival(network, name)
+        chosen = rival(problem, name)
         training = chosen.to(devices.device(device), torch.float32)
         stops = descend(training, setting.lr / (2 * setting.m), tuple(STOPS.values()), setting.limit)
         rows.append([described(chosen, stop, svm, setting.points) for stop in stops])
     dims = ("model", "stop", *axes)
     found = {key: (dims, np.stack([[one[key] for one in row] for row in rows])) for key in rows[0][0]}
-    square = (svm * network.observed).sum(-1)
-    error = readout_error(network, (svm * network.gram.x_mu).sum(-1), square)
+    square = (svm * problem.observed).sum(-1)
+    error = readout_error(problem, (svm * problem.gram.x_mu).sum(-1), square)
     found |= {"svm_norm": (axes, square.sqrt().numpy()), "svm_error": (axes, error.numpy())}
     return labelled({name: (*found[name], *text) for name, text in NAMES.items()},
                     {"stop": ("stop", list(STOPS), "stopped at")})
@@ -186,11 +187,11 @@ def margin_error(setting: Setting, extra: float = 0.0) -> xr.DataArray:
     extra: added to the diagonal of the inner products, which makes it a soft margin with squared slack.
     Dimensions (ratio, seed).
     """
-    network = problem(setting.thinned(gamma=setting.gamma[:1], m=1), setting.n[0], setting.flip_prob[0])
-    x_x, observed = network.gram.x_x, network.observed.expand(*network.members, -1)
+    training = problem(setting.thinned(gamma=setting.gamma[:1], m=1), setting.n[0], setting.flip_prob[0])
+    x_x, observed = training.gram.x_x, training.observed.expand(*training.members, -1)
     c = estimators.hard_margin(x_x + extra * torch.eye(setting.n[0]), observed)
     square = torch.einsum("...n,...np,...p->...", c, x_x, c)
-    error = readout_error(network, (c * network.gram.x_mu).sum(-1), square)[:, 0]
+    error = readout_error(training, (c * training.gram.x_mu).sum(-1), square)[:, 0]
     return xr.DataArray(error.numpy(), setting.coordinates("ratio", "seed"), ("ratio", "seed"), "svm_error",
                         {"long_name": "test error of the margin classifier", "units": "fraction"})
 

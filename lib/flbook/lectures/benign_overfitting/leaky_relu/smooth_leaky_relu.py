@@ -69,19 +69,19 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
              for one, row in zip(setting.d, mu, strict=True)]
     gram = SampleGram(*(torch.stack(part) for part in zip(*(SampleGram.added(one, y) for one in grams), strict=True)))
     activation = smooth_leaky_relu(setting.leak, setting.sharpness)
-    network = SinglePatchTraining(gram, observed, (2 * setting.m) ** -0.5, activation, logistic)
-    network = network.to(devices.device(device))
-    rate = (setting.lr * setting.n / d)[:, None, None].to(network.observed)
-    params = fit(network, GradientDescent(rate), setting.steps).params
-    a, average = network.a, network.observed
-    on_x = a @ network.preactivations(params)
-    square = torch.einsum("k,...kl,l->...", a, network.weight_gram(params), a)
-    length = torch.einsum("n,...np,p->...", average, network.gram.x_x, average)
+    training = SinglePatchTraining(gram, observed, (2 * setting.m) ** -0.5, activation, logistic)
+    training = training.to(devices.device(device))
+    rate = (setting.lr * setting.n / d)[:, None, None].to(training.observed)
+    params = fit(training, GradientDescent(rate), setting.steps).params
+    a, average = training.a, training.observed
+    on_x = a @ training.preactivations(params)
+    square = torch.einsum("k,...kl,l->...", a, training.weight_gram(params), a)
+    length = torch.einsum("n,...np,p->...", average, training.gram.x_x, average)
     columns = {
-        "test_error": (measures.test_error(network, params, setting.points), "test error", "fraction"),
-        "train_error": (measures.train_error(network, params), "training error", "fraction"),
+        "test_error": (measures.test_error(training, params, setting.points), "test error", "fraction"),
+        "train_error": (measures.train_error(training, params), "training error", "fraction"),
         "cosine": ((on_x * average).sum(-1) / (square * length).sqrt(), "cosine between readout and average", "1"),
-        "bend": ((network.preactivations(params).abs() * setting.sharpness > 2).double().mean((-2, -1)),
+        "bend": ((training.preactivations(params).abs() * setting.sharpness > 2).double().mean((-2, -1)),
                  "share of pre-activations beyond the bend", "fraction"),
     }
     return labelled({name: (("d", "seed", "r"), *column) for name, column in columns.items()}, setting.coordinates())

@@ -98,10 +98,10 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Train every cell to the end; dimensions (model, n, d, seed, mu)."""
     cells = []
     for n in setting.n:
-        network = problem(setting, n, device)
-        rule = GradientDescent(step_size(setting, n, network.gram.w_w))
+        training = problem(setting, n, device)
+        rule = GradientDescent(step_size(setting, n, training.gram.w_w))
         for name in setting.model:
-            chosen = rival(network, name)
+            chosen = rival(training, name)
             params = fit(chosen, rule, setting.steps).params
             cells.append([
                 measures.test_error(chosen, params, setting.points),
@@ -127,12 +127,12 @@ def problem(setting: Setting, n: int, device: str) -> GramTraining:
         gram = stack([drawn_vectors(setting, n, d) for d in setting.d])
     else:
         gram = draw_gram(n, k, setting.d, sigma_0=setting.sigma_0, sigma_xi=setting.sigma_xi, seed=setting.seed)
-    network = GramTraining(
+    training = GramTraining(
         gram.with_signals(torch.tensor(setting.mu, dtype=torch.float64)), y, observed,
         scale=1 / setting.m if setting.scale is None else setting.scale,
         bias=setting.bias, law=partial(noise_preactivations, sigma_xi=setting.sigma_xi),
     )
-    return network.to(devices.device(device), torch.float32)
+    return training.to(devices.device(device), torch.float32)
 
 
 def drawn_vectors(setting: Setting, n: int, d: int) -> Gram:
@@ -158,35 +158,35 @@ def step_size(setting: Setting, n: int, like: torch.Tensor) -> torch.Tensor:
 @cached
 def race(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Signal learned, noise memorised and what fresh noise meets, step by step; dimensions (step, d, seed, mu)."""
-    network = problem(setting, setting.n[0], device)
+    training = problem(setting, setting.n[0], device)
 
     def test_noise(params):
-        return network.weight_gram(params).diagonal(dim1=-2, dim2=-1).mean(-1).sqrt() * setting.sigma_xi
+        return training.weight_gram(params).diagonal(dim1=-2, dim2=-1).mean(-1).sqrt() * setting.sigma_xi
 
     def test_error(params):
-        return measures.test_error(network, params, setting.points)
+        return measures.test_error(training, params, setting.points)
 
     quantities = [
-        *measures.coefficients(network),
+        *measures.coefficients(training),
         Quantity("test_noise", test_noise, (), "response to fresh noise σ_ξ|w|"),
         Quantity("test_error", test_error, (), "test error", "fraction"),
     ]
     axes = ("d", "seed", "mu")
-    rule = GradientDescent(step_size(setting, setting.n[0], network.gram.w_w))
-    history = fit(network, rule, setting.steps, quantities, axes).history
+    rule = GradientDescent(step_size(setting, setting.n[0], training.gram.w_w))
+    history = fit(training, rule, setting.steps, quantities, axes).history
     return history.assign_coords(setting.coordinates(*axes))
 
 
 @cached
 def rare(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Test errors that may be far too small to be counted, also of the averaging classifier; dims (d, seed, mu)."""
-    network = problem(setting, setting.n[0], device)
-    params = fit(network, GradientDescent(step_size(setting, setting.n[0], network.gram.w_w)), setting.steps).params
-    dims, error = ("d", "seed", "mu"), rare_error(network, params, setting.points)
-    averaging = averaging_error(network, setting.sigma_xi)
+    training = problem(setting, setting.n[0], device)
+    params = fit(training, GradientDescent(step_size(setting, setting.n[0], training.gram.w_w)), setting.steps).params
+    dims, error = ("d", "seed", "mu"), rare_error(training, params, setting.points)
+    averaging = averaging_error(training, setting.sigma_xi)
     return labelled({"test_error": (dims, error, "test error", "fraction"),
                      "averaging_error": (dims, averaging, "test error of the averaging classifier", "fraction"),
-                     "train_error": (dims, measures.train_error(network, params), "training error", "fraction")},
+                     "train_error": (dims, measures.train_error(training, params), "training error", "fraction")},
                     setting.coordinates(*dims))
 
 

@@ -120,9 +120,9 @@ def _cell(setting: Setting, q: float, n: int, name: str, device: str) -> tuple[t
         chosen = exact(setting, q, n).to(devices.device(device))
         params = race.forecast(chosen)
     else:
-        network = problem(setting, q, n, device)
-        chosen = rival(network, name)
-        params = fit(chosen, GradientDescent(step_size(setting, n, network.gram.w_w, name, q)), setting.steps).params
+        training = problem(setting, q, n, device)
+        chosen = rival(training, name)
+        params = fit(chosen, GradientDescent(step_size(setting, n, training.gram.w_w, name, q)), setting.steps).params
     test = [of(chosen, params, setting.points).float() for of in (measures.test_error, measures.test_loss)]
     if name == "forecast":
         return *test, *[torch.full_like(test[0], torch.nan)] * 2
@@ -162,11 +162,11 @@ def step_size(setting: Setting, n: int, like: torch.Tensor, model: str = "networ
 def growth(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Signal learned and noise memorised over time, first q and n: largest gamma and rho; (step, d, seed, snr)."""
     q, n = setting.q[0], setting.n[0]
-    network = problem(setting, q, n, device)
-    rule = GradientDescent(step_size(setting, n, network.gram.w_w))
+    training = problem(setting, q, n, device)
+    rule = GradientDescent(step_size(setting, n, training.gram.w_w))
     every = log_steps(setting.steps, 150)
     axes = ("d", "seed", "snr")
-    history = fit(network, rule, setting.steps, measures.coefficients(network), axes, every).history
+    history = fit(training, rule, setting.steps, measures.coefficients(training), axes, every).history
     time = ("step", setting.lr * n * history.step.values, TIME)
     return history.assign_coords(setting.coordinates(*axes) | {"time": time})
 
@@ -189,10 +189,10 @@ def clocks(setting: Setting, device: str = "cpu") -> xr.Dataset:
 def _clock(setting: Setting, q: float, n: int, device: str) -> list[np.ndarray]:
     """One sample size: measured signal and noise, then both closed forms, each (seed, snr)."""
     unit = setting.lr * n  # learning time of a step
-    network = exact(setting, q, n).to(devices.device(device))
+    training = exact(setting, q, n).to(devices.device(device))
     scale = setting.d[0] / setting.m  # from η t to learning time
-    own = race.blow_up_times(network)
-    clocks = race.class_clocks(network, own[1])[0].cpu().numpy() * scale
+    own = race.blow_up_times(training)
+    clocks = race.class_clocks(training, own[1])[0].cpu().numpy() * scale
     times = [time[0].cpu().numpy() * scale for time in own]
     slowest = np.median(times[1], -1).max()  # a draw may start far behind: train until its median sample has blown up
     setting = setting.thinned(steps=max(setting.steps, math.ceil(1.2 * slowest / unit)))
@@ -201,7 +201,7 @@ def _clock(setting: Setting, q: float, n: int, device: str) -> list[np.ndarray]:
     measured = [_reached(history.step.values, values) * unit for values in (u, history.z.values)]
     noise = np.median(np.nan_to_num(measured[1], nan=np.inf), -1)
     noise[np.isinf(noise)] = np.nan
-    a, b = (rate.cpu().numpy()[0] / scale for rate in race.rates(network, q))
+    a, b = (rate.cpu().numpy()[0] / scale for rate in race.rates(training, q))
     rest = [blow_up.blow_up_time(1.0, a[..., None], q), blow_up.blow_up_time(1.0, b, q)]
     first = times[0].reshape(*times[0].shape[:-1], 2, setting.m).min(-1)
     signal = [_mean_of(time, first < clocks / 2) for time in (measured[0], first - rest[0])]
@@ -216,12 +216,12 @@ def _mean_of(values: np.ndarray, chosen: np.ndarray) -> np.ndarray:
 
 def _watched(setting: Setting, q: float, n: int, device: str) -> xr.Dataset:
     """At the first d, every contestant's position over time, (step, seed, snr, filter or sample)."""
-    network = exact(setting, q, n).to(devices.device(device))
-    record = [Quantity("u", lambda p: race.positions(network, p)[0], ("filter",), "signal j⟨w, μ⟩ of a filter"),
-              Quantity("z", lambda p: race.positions(network, p)[1], ("sample",), "noise ⟨w, ξ⟩ of a sample")]
-    rule = GradientDescent(step_size(setting, n, network.gram.w_w))
+    training = exact(setting, q, n).to(devices.device(device))
+    record = [Quantity("u", lambda p: race.positions(training, p)[0], ("filter",), "signal j⟨w, μ⟩ of a filter"),
+              Quantity("z", lambda p: race.positions(training, p)[1], ("sample",), "noise ⟨w, ξ⟩ of a sample")]
+    rule = GradientDescent(step_size(setting, n, training.gram.w_w))
     axes = ("d", "seed", "snr")
-    return fit(network, rule, setting.steps, record, axes, log_steps(setting.steps, 400)).history.isel(d=0)
+    return fit(training, rule, setting.steps, record, axes, log_steps(setting.steps, 400)).history.isel(d=0)
 
 
 @cached

@@ -72,9 +72,9 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Train every cell; dimensions (d, seed, mu), and token where attention is resolved."""
     rows = []
     for d in setting.d:
-        network = problem(setting, d, device)
-        params = fit(network, rule(setting), setting.steps).params
-        watched = quantities(network, setting.points)
+        training = problem(setting, d, device)
+        params = fit(training, rule(setting), setting.steps).params
+        watched = quantities(training, setting.points)
         rows.append([q.of(params) for q in watched])
     columns = zip(*rows, strict=True)
     return labelled(variables(("d", "seed", "mu"), watched, columns), setting.coordinates() | token(setting))
@@ -177,17 +177,17 @@ def flips(problem: TokenTraining) -> torch.Tensor:
 
 def race(setting: Setting, device: str = "cpu", at: list[int] | None = None) -> xr.Dataset:
     """Everything of `quantities` step by step at one d; dimensions (step, seed, mu) and token."""
-    network = problem(setting, setting.d[0], device)
-    watched = quantities(network, setting.points)
-    history = fit(network, rule(setting), setting.steps, watched, ("seed", "mu"), at).history
+    training = problem(setting, setting.d[0], device)
+    watched = quantities(training, setting.points)
+    history = fit(training, rule(setting), setting.steps, watched, ("seed", "mu"), at).history
     return history.assign_coords(setting.coordinates("seed", "mu") | token(setting))
 
 
 def flow(setting: Setting, times: list[float], device: str = "cpu") -> xr.Dataset:
     """The same along gradient flow, over the logarithmic clock of `gradient_flow`; dimensions (time, seed, mu)."""
-    network = problem(setting, setting.d[0], device)
-    watched = quantities(network, setting.points)
-    path = gradient_flow(network, times)
+    training = problem(setting, setting.d[0], device)
+    watched = quantities(training, setting.points)
+    path = gradient_flow(training, times)
     columns = [[q.of(params) for params in path] for q in watched]
     axes = {"time": ("time", list(times), "time ηt"), **setting.coordinates("seed", "mu")}
     return labelled(variables(tuple(axes), watched, columns), axes | token(setting))

@@ -85,14 +85,14 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Train every cell to the end; dimensions (model, d, n, seed, snr)."""
     blocks = []
     for d, n in product(setting.d, setting.n):
-        network = problem(setting, d, n, device)
-        watched = quantities(network, setting.points)
+        training = problem(setting, d, n, device)
+        watched = quantities(training, setting.points)
         for model in setting.model:
             if model == "transformer":
-                own, trained = watched, network
+                own, trained = watched, training
             else:
-                trained, side = pooling(network)
-                own = pooled_quantities(trained, side, network, setting.points)
+                trained, side = pooling(training)
+                own = pooled_quantities(trained, side, training, setting.points)
             params = fit(trained, rule(setting, n), setting.steps).params
             blocks.append({q.name: q.of(params).cpu() for q in own})
     dims = ("d", "n", "model", "seed", "snr")
@@ -110,20 +110,20 @@ def problem(setting: Setting, d: int, n: int, device: str = "cpu") -> SpanTraini
     start = (setting.sigma_0, setting.sigma_v)
     gram = draw_atoms(n * (setting.tokens - 1), setting.h, d, snr, *start, setting.seed)
     y = alternating_labels(n)
-    network = SpanTraining(gram, y, y, setting.tokens, d**-0.5)
-    return network.to(devices.device(device)).to(torch.float32)
+    training = SpanTraining(gram, y, y, setting.tokens, d**-0.5)
+    return training.to(devices.device(device)).to(torch.float32)
 
 
-def pooling(network: SpanTraining) -> tuple[PooledTraining, torch.Tensor]:
+def pooling(training: SpanTraining) -> tuple[PooledTraining, torch.Tensor]:
     """The rival on the same data, in n coordinates, and what each token shows to each coordinate, (*E, M, n)."""
-    n, tokens = len(network.y), network.tokens
-    plus = (network.y > 0).to(network.gram)
+    n, tokens = len(training.y), training.tokens
+    plus = (training.y > 0).to(training.gram)
     own = torch.eye(n).to(plus).repeat_interleave(tokens - 1, dim=1)
     mean = torch.cat([plus[:, None], 1 - plus[:, None], own], 1) / tokens  # (n, M)
-    side = network.gram[..., : network.span, : network.span] @ mean.T
+    side = training.gram[..., : training.span, : training.span] @ mean.T
     pattern = torch.zeros(2, tokens, 2).to(plus)
     pattern[0, 0, 0] = pattern[1, 0, 1] = 1
-    return PooledTraining(mean @ side, side[..., :2, :], network.observed, pattern, network.sigma_xi), side
+    return PooledTraining(mean @ side, side[..., :2, :], training.observed, pattern, training.sigma_xi), side
 
 
 def rule(setting: Setting, n: int) -> GradientDescent:
@@ -131,26 +131,26 @@ def rule(setting: Setting, n: int) -> GradientDescent:
     return GradientDescent(setting.rate * n * setting.tokens)
 
 
-def quantities(network: SpanTraining, points: int) -> list[Quantity]:
+def quantities(training: SpanTraining, points: int) -> list[Quantity]:
     """What the lecture follows: losses and error, who attends to the signal, and what the value vector has learned."""
-    standard = rng.normal((points, network.tokens - 1, network.width), 0, "test tokens")
+    standard = rng.normal((points, training.tokens - 1, training.width), 0, "test tokens")
 
     def outputs(params):
-        return network.test(params, standard)[1]
+        return training.test(params, standard)[1]
 
     def value(params):
-        return network.responses(params)[..., -1]
+        return training.responses(params)[..., -1]
 
     def train(params, query):
-        return network.attention(params)[..., query, 0].mean((-2, -1))
+        return training.attention(params)[..., query, 0].mean((-2, -1))
 
     def fresh(params, query):
-        return network.test(params, standard)[0][..., query, 0].mean((-3, -2, -1))
+        return training.test(params, standard)[0][..., query, 0].mean((-3, -2, -1))
 
     signal, noise = slice(0, 1), slice(1, None)
     on = "attention on the signal,"
     return [
-        *shared(network, outputs, value, network),
+        *shared(training, outputs, value, training),
         Quantity("signal_train", lambda p: train(p, signal), (), f"{on} training signals", "fraction"),
         Quantity("noise_train", lambda p: train(p, noise), (), f"{on} training noise", "fraction"),
         Quantity("signal_fresh", lambda p: fresh(p, signal), (), f"{on} fresh signals", "fraction"),
@@ -158,7 +158,7 @@ def quantities(network: SpanTraining, points: int) -> list[Quantity]:
     ]
 
 
-def pooled_quantities(rival: PooledTraining, side: torch.Tensor, network: SpanTraining, points: int) -> list[Quantity]:
+def pooled_quantities(rival: PooledTraining, side: torch.Tensor, training: SpanTraining, points: int) -> list[Quantity]:
     """The same of the rival, whose attention is 1/L by definition."""
     standard = measures.sobol_normal(8 * points, 1)
 
@@ -169,15 +169,15 @@ def pooled_quantities(rival: PooledTraining, side: torch.Tensor, network: SpanTr
         return torch.einsum("...n,...mn->...m", params["head"], side)
 
     def uniform(params):
-        return torch.full_like(params["head"][..., 0], 1 / network.tokens)
+        return torch.full_like(params["head"][..., 0], 1 / training.tokens)
 
     names = ("signal_train", "noise_train", "signal_fresh", "noise_fresh")
-    return [*shared(rival, outputs, value, network), *(Quantity(name, uniform) for name in names)]
+    return [*shared(rival, outputs, value, training), *(Quantity(name, uniform) for name in names)]
 
 
-def shared(model, outputs, value, network: SpanTraining) -> list[Quantity]:
+def shared(model, outputs, value, training: SpanTraining) -> list[Quantity]:
     """Losses, error and values: `outputs` on fresh samples of either label, `value` of every different token."""
-    label = torch.tensor([1.0, -1.0])[:, None].to(network.gram)
+    label = torch.tensor([1.0, -1.0])[:, None].to(training.gram)
 
     def margin(params):
         return label * outputs(params)
@@ -186,7 +186,7 @@ def shared(model, outputs, value, network: SpanTraining) -> list[Quantity]:
         return (value(params)[..., 0] - value(params)[..., 1]) / 2
 
     def rho(params):
-        return (network.y[:, None] * value(params)[..., 2:].unflatten(-1, (-1, network.tokens - 1))).mean((-2, -1))
+        return (training.y[:, None] * value(params)[..., 2:].unflatten(-1, (-1, training.tokens - 1))).mean((-2, -1))
 
     return [
         Quantity("test_loss", lambda p: model.loss(margin(p), torch.ones_like(label)).mean((-2, -1)), (),
@@ -202,19 +202,19 @@ def shared(model, outputs, value, network: SpanTraining) -> list[Quantity]:
 def race(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Everything of `quantities` step by step, for the transformer at the first d and n; (step, seed, snr)."""
     n = setting.n[0]
-    network = problem(setting, setting.d[0], n, device)
-    watched = quantities(network, setting.points)
-    history = fit(network, rule(setting, n), setting.steps, watched, ("seed", "snr")).history
+    training = problem(setting, setting.d[0], n, device)
+    watched = quantities(training, setting.points)
+    history = fit(training, rule(setting, n), setting.steps, watched, ("seed", "snr")).history
     return history.assign_coords(setting.coordinates("seed", "snr"))
 
 
 def maps(setting: Setting, device: str = "cpu") -> xr.DataArray:
     """Who looks at whom on fresh data, averaged over samples and seeds: dimensions (snr, query, key)."""
     n = setting.n[0]
-    network = problem(setting, setting.d[0], n, device)
-    params = fit(network, rule(setting, n), setting.steps).params
-    standard = rng.normal((setting.points, network.tokens - 1, network.width), 0, "test tokens")
-    mean = network.test(params, standard)[0].mean((0, 2, 3)).cpu().numpy()
+    training = problem(setting, setting.d[0], n, device)
+    params = fit(training, rule(setting, n), setting.steps).params
+    standard = rng.normal((setting.points, training.tokens - 1, training.width), 0, "test tokens")
+    mean = training.test(params, standard)[0].mean((0, 2, 3)).cpu().numpy()
     tokens = list(range(1, setting.tokens + 1))
     return xr.DataArray(
         mean, dims=("snr", "query", "key"), attrs={"long_name": "attention", "units": "fraction"},

@@ -113,8 +113,8 @@ def problem(setting: Setting, n: int, d: int, device: str = "cpu") -> XorGramTra
     gram = draw_xor_gram(n, 2 * setting.m, d, sigma_0=setting.sigma_0, seed=setting.seed)
     signals = torch.stack([(r * d / n) ** 0.25 * unit_signals(angle) for angle, r in product(setting.angle, setting.r)])
     _, observed = flipped_labels(n, setting.flip_prob, setting.seed[0])
-    network = XorGramTraining(gram.with_signals(signals), torch.arange(n) % 4, observed, scale=1 / setting.m)
-    return network.to(devices.device(device), torch.float32)
+    training = XorGramTraining(gram.with_signals(signals), torch.arange(n) % 4, observed, scale=1 / setting.m)
+    return training.to(devices.device(device), torch.float32)
 
 
 def trained(setting: Setting, name: str, n: int, d: int, device: str = "cpu") -> tuple[Task, dict]:

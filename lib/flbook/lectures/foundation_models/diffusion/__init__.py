@@ -104,20 +104,20 @@ def classifier(setting: Setting, n_snr2: float, mu: float, device: str = "cpu") 
     mix[torch.arange(n), 0, (y < 0).long()] = 1
     mix[torch.arange(n), 1, 2 + torch.arange(n)] = 1
     a = signs(2 * setting.m, y) / setting.m
-    network = PatchTraining(products(setting, n_snr2, mu), mix, y, a, square, features=2, orthogonal=True,
+    training = PatchTraining(products(setting, n_snr2, mu), mix, y, a, square, features=2, orthogonal=True,
                             sigma_xi=setting.sigma_xi(n_snr2, mu))
-    return network.to(devices.device(device))
+    return training.to(devices.device(device))
 
 
-def seen(network: DenoisingTraining, params: Params) -> tuple[torch.Tensor, torch.Tensor]:
+def seen(training: DenoisingTraining, params: Params) -> tuple[torch.Tensor, torch.Tensor]:
     """Size of the responses to the signals and to the noise patches, a mean over neurons; of a denoiser."""
-    z = network.responses(params).abs()
+    z = training.responses(params).abs()
     return z[..., :2].mean((-2, -1)), z[..., 2:].mean((-2, -1))
 
 
-def largest(network: PatchTraining, params: Params) -> tuple[torch.Tensor, torch.Tensor]:
+def largest(training: PatchTraining, params: Params) -> tuple[torch.Tensor, torch.Tensor]:
     """The largest responses to a signal and to a noise patch: of a classifier, whose filters specialise."""
-    z = network.preactivations(params).abs()
+    z = training.preactivations(params).abs()
     return z[..., :2].amax((-2, -1)), z[..., 2:].amax((-2, -1))
 
 
@@ -152,11 +152,11 @@ def race(setting: Setting, device: str = "cpu") -> xr.Dataset:
     return xr.merge(parts).assign_coords(setting.coordinates("seed"))
 
 
-def accuracy(network: PatchTraining, params: Params, points: int = 2000) -> torch.Tensor:
+def accuracy(training: PatchTraining, params: Params, points: int = 2000) -> torch.Tensor:
     """Share of fresh samples whose class a classifier says, from the exact law of fresh noise."""
     generator = torch.Generator().manual_seed(0)
-    standard = torch.randn(points, network.test_directions, generator=generator, dtype=torch.float64)
-    noise = network.fresh_outputs(params, standard)
-    plus, minus = network.feature_outputs(params, torch.eye(2)).unbind(-1)
+    standard = torch.randn(points, training.test_directions, generator=generator, dtype=torch.float64)
+    noise = training.fresh_outputs(params, standard)
+    plus, minus = training.feature_outputs(params, torch.eye(2)).unbind(-1)
     right = (plus[..., None] + noise > 0).double() + (minus[..., None] + noise < 0).double()
     return right.mean(-1) / 2

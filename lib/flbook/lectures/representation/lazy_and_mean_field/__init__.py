@@ -93,18 +93,18 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Train every cell to the end; dimensions (power, width, seed), errors of all models also (model)."""
     columns = []
     for width in setting.width:
-        network = problem(setting, width, device)
-        fresh = fresh_samples(setting, network)
-        record = quantities(setting, network, fresh)
-        descent, axes, last = rule(setting, network), ("power", "seed"), (setting.steps,)
-        params, history = fit(network, descent, setting.steps, record, axes, last)
-        others = rivals(setting, network, fresh)
+        training = problem(setting, width, device)
+        fresh = fresh_samples(setting, training)
+        record = quantities(setting, training, fresh)
+        descent, axes, last = rule(setting, training), ("power", "seed"), (setting.steps,)
+        params, history = fit(training, descent, setting.steps, record, axes, last)
+        others = rivals(setting, training, fresh)
         end = history.isel(step=0, drop=True)
-        for name, truth, place in (("train_error", network.observed, 0), ("test_error", fresh.y, 1)):
+        for name, truth, place in (("train_error", training.observed, 0), ("test_error", fresh.y, 1)):
             errors = [error(outputs[place], truth).cpu().numpy() for outputs in others.values()]
             rows = [end[name], *(xr.zeros_like(end[name]) + row for row in errors)]  # a rival knows no power
             end[name] = xr.concat(rows, "model").assign_attrs(end[name].attrs)
-        f, tangent = network.predict(params, fresh.x), others["tangent"][1]
+        f, tangent = training.predict(params, fresh.x), others["tangent"][1]
         gap = (f - tangent).square().mean(-1).sqrt() / tangent.square().mean(-1).sqrt()
         about = {"long_name": "distance to the linearised network", "units": "fraction"}
         end["nonlinearity"] = (("power", "seed"), gap.cpu().numpy(), about)
@@ -132,9 +132,9 @@ def problem(setting: Setting, width: int, device: str = "cpu") -> Training:
     return Training(model, data.x, data.y, squared)
 
 
-def rule(setting: Setting, network: Training) -> GradientDescent:
+def rule(setting: Setting, training: Training) -> GradientDescent:
     """Gradient descent in flow time."""
-    return GradientDescent(network.model.step(setting.lr))
+    return GradientDescent(training.model.step(setting.lr))
 
 
 def error(outputs: Tensor, y: Tensor) -> Tensor:
@@ -142,22 +142,22 @@ def error(outputs: Tensor, y: Tensor) -> Tensor:
     return (outputs - y).square().mean(-1) / y.square().mean(-1)
 
 
-def quantities(setting: Setting, network: Training, fresh: TeacherSample) -> list[Quantity]:
+def quantities(setting: Setting, training: Training, fresh: TeacherSample) -> list[Quantity]:
     """What is recorded: errors, how far weights and kernel have moved, and what of the weights lies on the teacher."""
-    w_0, y = network.start()["w"], network.observed
-    basis = torch.linalg.qr(setting.teacher.u.to(network.x).T).Q
-    kernel_0 = neuron_kernel(network.model, w_0, network.x)
+    w_0, y = training.start()["w"], training.observed
+    basis = torch.linalg.qr(setting.teacher.u.to(training.x).T).Q
+    kernel_0 = neuron_kernel(training.model, w_0, training.x)
 
     def kernel_change(params):
-        return relative_change(neuron_kernel(network.model, params["w"], network.x), kernel_0)
+        return relative_change(neuron_kernel(training.model, params["w"], training.x), kernel_0)
 
     def aligned(params):
         w = params["w"]
         return torch.einsum("...kd,db->...kb", w, basis).square().sum((-2, -1)) / w.square().sum((-2, -1))
 
     return [
-        Quantity("train_error", lambda p: error(network.predict(p), y), (), "training error", "fraction"),
-        Quantity("test_error", lambda p: error(network.predict(p, fresh.x), fresh.y), (), "test error", "fraction"),
+        Quantity("train_error", lambda p: error(training.predict(p), y), (), "training error", "fraction"),
+        Quantity("test_error", lambda p: error(training.predict(p, fresh.x), fresh.y), (), "test error", "fraction"),
         Quantity("moved", lambda p: relative_change(p["w"], w_0), (), "‖W(t) − W(0)‖ / ‖W(0)‖"),
         Quantity("distance", lambda p: (p["w"] - w_0).square().sum((-2, -1)).sqrt(), (), "‖W(t) − W(0)‖"),
         Quantity("kernel_change", kernel_change, (), "‖Θ(t) − Θ(0)‖ / ‖Θ(0)‖"),
@@ -165,22 +165,22 @@ def quantities(setting: Setting, network: Training, fresh: TeacherSample) -> lis
     ]
 
 
-def fresh_samples(setting: Setting, network: Training) -> TeacherSample:
+def fresh_samples(setting: Setting, training: Training) -> TeacherSample:
     """Test samples on the network's device."""
-    return TeacherSample(*(part.to(network.x) for part in setting.teacher.draw_test(setting.points, setting.seed)))
+    return TeacherSample(*(part.to(training.x) for part in setting.teacher.draw_test(setting.points, setting.seed)))
 
 
-def rivals(setting: Setting, network: Training, fresh: TeacherSample) -> dict[str, tuple[Tensor, Tensor]]:
+def rivals(setting: Setting, training: Training, fresh: TeacherSample) -> dict[str, tuple[Tensor, Tensor]]:
     """Outputs on training and on fresh samples of what learns no feature, each of shape (seed, n).
 
     tangent: the network's linearisation, trained for the same time; kernel: its kernel with the best ridge; frozen: the
     starting neurons as random features with the best ridge; linear: least squares. The best ridge is chosen on the
     fresh samples themselves, in favour of the rival.
     """
-    w = network.start()["w"][0]
-    x, y, both = network.x, network.observed, torch.cat([network.x, fresh.x], -2)
-    kernel = neuron_kernel(network.model, w, both, x)
-    features = network.model.activation(torch.einsum("...nd,...kd->...nk", both, w))
+    w = training.start()["w"][0]
+    x, y, both = training.x, training.observed, torch.cat([training.x, fresh.x], -2)
+    kernel = neuron_kernel(training.model, w, both, x)
+    features = training.model.activation(torch.einsum("...nd,...kd->...nk", both, w))
     random = torch.einsum("...nk,...pk->...np", features, features[..., : setting.n, :]) / w.shape[-2]
     line = torch.linalg.lstsq(x, y[..., None]).solution[..., 0]
     outputs = {
@@ -219,14 +219,14 @@ def best_ridge(kernel: Tensor, y: Tensor, y_fresh: Tensor) -> Tensor:
 @cached
 def race(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Training over flow time at the first width; dimensions (time, power, seed), with the tangent model's error."""
-    network = problem(setting, setting.width[0], device)
-    fresh = fresh_samples(setting, network)
+    training = problem(setting, setting.width[0], device)
+    fresh = fresh_samples(setting, training)
     at = sorted({round(setting.steps ** (k / 30)) for k in range(31)} | {0})
-    record = quantities(setting, network, fresh)
-    history = fit(network, rule(setting, network), setting.steps, record, ("power", "seed"), at).history
-    w = network.start()["w"][0]
-    kernel, cross = neuron_kernel(network.model, w, network.x), neuron_kernel(network.model, w, fresh.x, network.x)
-    rows = [error(kernel_descent(kernel, cross, network.observed, s, setting.lr), fresh.y) for s in at]
+    record = quantities(setting, training, fresh)
+    history = fit(training, rule(setting, training), setting.steps, record, ("power", "seed"), at).history
+    w = training.start()["w"][0]
+    kernel, cross = neuron_kernel(training.model, w, training.x), neuron_kernel(training.model, w, fresh.x, training.x)
+    rows = [error(kernel_descent(kernel, cross, training.observed, s, setting.lr), fresh.y) for s in at]
     tangent = (("step", "seed"), torch.stack(rows).cpu().numpy(), {"long_name": "test error", "units": "fraction"})
     history = history.assign(tangent=tangent).assign_coords(step=history.step * setting.lr).rename(step="time")
     history.time.attrs = {"long_name": "flow time", "units": "1"}
@@ -235,15 +235,15 @@ def race(setting: Setting, device: str = "cpu") -> xr.Dataset:
 
 def paths(setting: Setting, times: tuple[float, ...], device: str = "cpu") -> xr.Dataset:
     """Where every neuron is at some flow times, first width and seed; dimensions (time, power, neuron, axis)."""
-    network = problem(setting, setting.width[0], device)
+    training = problem(setting, setting.width[0], device)
 
     def train_error(params):
-        return error(network.predict(params), network.observed)[:, 0]
+        return error(training.predict(params), training.observed)[:, 0]
 
     record = [Quantity("w", lambda params: params["w"][:, 0], ("neuron", "axis"), "neuron w"),
               Quantity("train_error", train_error, (), "training error", "fraction")]
     at = [round(time / setting.lr) for time in times]
-    history = fit(network, rule(setting, network), max(at), record, ("power",), at).history
-    sign = ("neuron", [1] * (network.model.width // 2) + [-1] * (network.model.width // 2))
+    history = fit(training, rule(setting, training), max(at), record, ("power",), at).history
+    sign = ("neuron", [1] * (training.model.width // 2) + [-1] * (training.model.width // 2))
     history = history.assign_coords(step=history.step * setting.lr, sign=sign).rename(step="time")
     return history.assign_coords(power=list(setting.power))

@@ -99,13 +99,13 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Follow every run; dimensions (time, power, portion, n, seed)."""
     sizes = []
     for n in setting.n:
-        network = problem(setting, n, device)
+        training = problem(setting, n, device)
         fresh = setting.data(n).draw_test(setting.portion, setting.seed)
-        test = fresh.x.to(network.x), fresh.y.to(network.x)
-        rows, frozen = [], frozen_bound(network)
-        for k, point in enumerate(loss_path(network, setting.times)):
+        test = fresh.x.to(training.x), fresh.y.to(training.x)
+        rows, frozen = [], frozen_bound(training)
+        for k, point in enumerate(loss_path(training, setting.times)):
             if k in setting.recorded:
-                rows.append(record(network, test, point, frozen))
+                rows.append(record(training, test, point, frozen))
         columns = {name: torch.stack([row[name] for row in rows]).cpu().numpy() for name in rows[0]}
         dims = ("time", "power", "portion", "seed")
         sizes.append(xr.Dataset({name: (dims, values) for name, values in columns.items()}))
@@ -127,37 +127,37 @@ def problem(setting: Setting, n: int, device: str = "cpu", dtype: torch.dtype = 
     return Training(model, sample.x, sample.y, logistic)
 
 
-def frozen_bound(network: Training) -> Tensor:
+def frozen_bound(training: Training) -> Tensor:
     r"""The tangent kernel's: its ball that holds the interpolating function, :math:`B^2 = y^\top \Theta^{-1} y`."""
-    kernel = neuron_kernel(network.model, network.start()["w"], network.x).double()
-    y = network.observed.double().expand(kernel.shape[:-1])
+    kernel = neuron_kernel(training.model, training.start()["w"], training.x).double()
+    y = training.observed.double().expand(kernel.shape[:-1])
     return ball_bound((y * torch.linalg.solve(kernel, y[..., None])[..., 0]).sum(-1), kernel)
 
 
-def distance_bound(network: Training, w: Tensor) -> Tensor:
+def distance_bound(training: Training, w: Tensor) -> Tensor:
     """The tangent kernel's again, of the ball that the weights have travelled: B their distance, in units of flow."""
-    start = network.start()["w"]
-    kernel = neuron_kernel(network.model, start, network.x)
-    return ball_bound((w - start).square().sum((-2, -1)) / network.model.step(1.0), kernel)
+    start = training.start()["w"]
+    kernel = neuron_kernel(training.model, start, training.x)
+    return ball_bound((w - start).square().sum((-2, -1)) / training.model.step(1.0), kernel)
 
 
-def norm_bound(network: Training, w: Tensor) -> Tensor:
+def norm_bound(training: Training, w: Tensor) -> Tensor:
     r"""Of all networks with such norms: :math:`4\, c \sum_i \|w_i\| \max_j \|x_j\| / \sqrt n`."""
-    n, longest = network.x.shape[-2], network.x.norm(dim=-1).amax(-1)
-    return 4 * network.model.scale * w.norm(dim=-1).sum(-1) * longest / math.sqrt(n)
+    n, longest = training.x.shape[-2], training.x.norm(dim=-1).amax(-1)
+    return 4 * training.model.scale * w.norm(dim=-1).sum(-1) * longest / math.sqrt(n)
 
 
-def record(network: Training, test: tuple[Tensor, Tensor], point, frozen: Tensor) -> dict[str, Tensor]:
+def record(training: Training, test: tuple[Tensor, Tensor], point, frozen: Tensor) -> dict[str, Tensor]:
     """Losses, what the kernel says of them, and the four bounds, at one moment of the flow."""
-    w, kernel, n = point.params["w"], point.kernel, network.x.shape[-2]
-    train, start = network.train_loss(point.params), network.train_loss(network.start())
-    test_loss = network.loss(network.predict(point.params, test[0]), test[1]).mean(-1)
-    wrong = (network.predict(point.params) * network.observed <= 0).to(w).mean(-1)
+    w, kernel, n = point.params["w"], point.kernel, training.x.shape[-2]
+    train, start = training.train_loss(point.params), training.train_loss(training.start())
+    test_loss = training.loss(training.predict(point.params, test[0]), test[1]).mean(-1)
+    wrong = (training.predict(point.params) * training.observed <= 0).to(w).mean(-1)
     return {
         "train_loss": train, "train_error": wrong, "test_loss": test_loss, "gap": test_loss - train,
         "explained": kernel.mean((-2, -1)), "own": trace(kernel) / n**2,
         "lpk": ball_bound(start - train, kernel), "ntk": frozen.to(w),
-        "distance": distance_bound(network, w), "norm": norm_bound(network, w),
+        "distance": distance_bound(training, w), "norm": norm_bound(training, w),
     }
 
 
@@ -167,11 +167,11 @@ def resampled(setting: Setting, device: str = "cpu") -> xr.Dataset:
 
     Dimensions (power, portion), first n; beside it the bound that the sample's own run gives.
     """
-    network = problem(setting, setting.n[0], device)
-    own = Probe(network.x[:1], network.observed[:, :1], within=True)
-    *_, end = loss_path(network, setting.times, own)
-    fall = network.train_loss(network.start()) - network.train_loss(end.params)
-    losses = network.loss(network.predict(end.params, own.x), own.y)
+    training = problem(setting, setting.n[0], device)
+    own = Probe(training.x[:1], training.observed[:, :1], within=True)
+    *_, end = loss_path(training, setting.times, own)
+    fall = training.train_loss(training.start()) - training.train_loss(end.params)
+    losses = training.loss(training.predict(end.params, own.x), own.y)
     found = {
         "resampled": resampled_bound(end.kernel, fall, losses),
         "lpk": ball_bound(fall[..., 0], end.kernel[..., 0, :, :]),
@@ -188,12 +188,12 @@ def explain(setting: Setting, device: str = "cpu") -> xr.Dataset:
     Dimensions (time, image) and (image, sample); first power, portion, n and seed, in double precision.
     """
     one = setting.thinned(power=setting.power[:1], portion=setting.portion[:1], seed=setting.seed[:1])
-    network, data = problem(one, one.n[0], device, torch.float64), one.data(one.n[0])
+    training, data = problem(one, one.n[0], device, torch.float64), one.data(one.n[0])
     train, fresh = data.draw(one.portion, one.seed), data.draw_test(one.portion, one.seed)
-    probe = Probe(fresh.x.to(network.x), fresh.y.to(network.x))
+    probe = Probe(fresh.x.to(training.x), fresh.y.to(training.x))
     losses, explained, start = [], [], None
-    for k, point in enumerate(loss_path(network, one.times, probe)):
-        loss = network.loss(network.predict(point.params, probe.x), probe.y).flatten()
+    for k, point in enumerate(loss_path(training, one.times, probe)):
+        loss = training.loss(training.predict(point.params, probe.x), probe.y).flatten()
         start = loss if k == 0 else start
         if k in one.recorded:
             losses.append(loss)

@@ -81,13 +81,13 @@ class Setting(Grid):
 
 def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Train every cell and record gamma and rho; dimensions (model, d, flip_prob, n_snr2, seed, step)."""
-    network = problem(setting, device)
+    training = problem(setting, device)
     unit = torch.tensor(setting.d, dtype=torch.float64).reciprocal()[:, None, None] * setting.n * setting.m
     rule = GradientDescent((setting.lr * unit).expand(len(setting.flip_prob), -1, -1, -1))
     axes, at = ("flip_prob", "d", "seed", "n_snr2"), log_steps(setting.steps, 30)
     rows = []
     for name in setting.model:
-        chosen = rival(network, name)
+        chosen = rival(training, name)
         rows.append(fit(chosen, rule, setting.steps, quantities(chosen), axes, at).history)
     whole = xr.concat(rows, "model").transpose("model", "d", "flip_prob", "n_snr2", "seed", "step")
     return whole.assign_coords(setting.coordinates())

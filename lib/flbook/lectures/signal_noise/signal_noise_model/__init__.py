@@ -154,8 +154,8 @@ def problem(model: str, setting: Setting, drawn: Ensemble) -> Training:
         nn.init.zeros_(cnn.w)
     if model == "frozen":
         return Training(FrozenCNN(cnn, drawn.x), drawn.x, drawn.y)
-    network = Training(cnn, drawn.x, drawn.y)
-    return network.lazy() if model == "lazy" else network
+    training = Training(cnn, drawn.x, drawn.y)
+    return training.lazy() if model == "lazy" else training
 
 
 def train(model: str, setting: Setting, drawn: Ensemble) -> tuple[Training, Params]:

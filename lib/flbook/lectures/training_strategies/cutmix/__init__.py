@@ -103,18 +103,18 @@ def problem(
     cnn = TwoLayerCNN(data.d, setting.m, setting.sigma_0, LeakyBend(), seed=seeds, dtype=torch.float64)
     w = cnn.w.detach().flatten(-3, -2)
     a = cnn.scale * signs(w.shape[-2], w)
-    network = PastedTraining(Basis.of(sample.vectors, w), sample.mix, sample.y, a, cnn.activation, orthogonal=True,
+    training = PastedTraining(Basis.of(sample.vectors, w), sample.mix, sample.y, a, cnn.activation, orthogonal=True,
                              features=2 * data.features, recipe=recipe, seed=seeds)  # fmt: skip
-    return network.to(devices.device(device), dtype)
+    return training.to(devices.device(device), dtype)
 
 
 def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Train every cell to the end; dimensions (recipe, seed, frequency)."""
     cells = []
     for name in setting.recipe:
-        network = problem(setting, recipe_of(setting, name), device)
-        params = fit(network, GradientDescent(setting.lr * setting.m), setting.steps).params
-        cells.append((feature_parts(network, params), errors(network, params, setting.data(), setting.points)))
+        training = problem(setting, recipe_of(setting, name), device)
+        params = fit(training, GradientDescent(setting.lr * setting.m), setting.steps).params
+        cells.append((feature_parts(training, params), errors(training, params, setting.data(), setting.points)))
     z, error = (torch.stack(column) for column in zip(*cells, strict=True))
     dims = ("recipe", "seed", "frequency")
     return labelled({"z": (dims, z, "output on the feature z"), "test_error": (dims, error, "test error", "fraction")},
@@ -129,12 +129,12 @@ def race(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Output on the features, and test error, over training; dimensions (step, recipe, seed, frequency)."""
     histories = []
     for name in setting.recipe:
-        network = problem(setting, recipe_of(setting, name), device)
-        z = Quantity("z", partial(feature_parts, network), ("frequency",), "output on the feature z")
-        missed = partial(errors, network, data=setting.data(), points=setting.points)
+        training = problem(setting, recipe_of(setting, name), device)
+        z = Quantity("z", partial(feature_parts, training), ("frequency",), "output on the feature z")
+        missed = partial(errors, training, data=setting.data(), points=setting.points)
         error = Quantity("test_error", missed, ("frequency",), "test error", "fraction")
         rule, at = GradientDescent(setting.lr * setting.m), log_steps(setting.steps, 30)
-        histories.append(fit(network, rule, setting.steps, [z, error], ("seed",), at).history)
+        histories.append(fit(training, rule, setting.steps, [z, error], ("seed",), at).history)
     joined = xr.concat(histories, "recipe").transpose("step", "recipe", "seed", "frequency")
     return joined.assign_coords(setting.coordinates("recipe", "seed") | _frequencies(setting))
 

@@ -67,10 +67,10 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     for patches in setting.patches:
         for whole in setting.whole:
             recipe = CutMix(law(patches, whole), setting.partners)
-            network = cutmix.problem(setting.one(patches), recipe, device)
-            z = Quantity("z", lambda params, of=network: (of.said(params).mean(-1) * of.observed).mean(-1))
+            training = cutmix.problem(setting.one(patches), recipe, device)
+            z = Quantity("z", lambda params, of=training: (of.said(params).mean(-1) * of.observed).mean(-1))
             late = range(setting.steps // 2, setting.steps + 1, 10)
-            history = fit(network, GradientDescent(setting.lr), setting.steps, [z], ("seed",), at=late).history
+            history = fit(training, GradientDescent(setting.lr), setting.steps, [z], ("seed",), at=late).history
             found.append(torch.from_numpy(history.z.mean("step").values))
     dims = ("patches", "whole", "seed")
     return labelled({"z": (dims, found, "output on a patch z")}, setting.coordinates())

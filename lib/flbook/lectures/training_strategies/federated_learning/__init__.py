@@ -64,10 +64,10 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Train every cell to the end; dimensions (clients, agreement, seed)."""
     rule, cells = GradientDescent(setting.step * setting.samples), []
     for k, rho in product(setting.clients, setting.agreement):
-        network = problem(setting, k, rho, device)
-        params = fit(network, rule, setting.steps).params
-        error = own_errors(network, params, strengths(k, rho).to(network.observed), setting.points).mean(-1)
-        cells.append((error, network.train_loss(params)))
+        training = problem(setting, k, rho, device)
+        params = fit(training, rule, setting.steps).params
+        error = own_errors(training, params, strengths(k, rho).to(training.observed), setting.points).mean(-1)
+        cells.append((error, training.train_loss(params)))
     shape = len(setting.clients), len(setting.agreement)
     error, loss = (torch.stack(column).unflatten(0, shape) for column in zip(*cells, strict=True))
     dims = ("clients", "agreement", "seed")
@@ -82,25 +82,25 @@ run = sweeps(measure, chunk={"clients": 1, "agreement": 1, "seed": 40})
 def race(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Signal, noise, loss and test error step by step, of the first cell; dimensions (step, seed)."""
     k, rho = setting.clients[0], setting.agreement[0]
-    network, signals = problem(setting, k, rho, device), strengths(k, rho)
-    common = (signals.mean(0) / signals.mean(0).norm()).to(network.observed)
+    training, signals = problem(setting, k, rho, device), strengths(k, rho)
+    common = (signals.mean(0) / signals.mean(0).norm()).to(training.observed)
 
     def gamma(params):
-        return (network.overlaps(params) @ common * network.a.sign()).amax(-1)
+        return (training.overlaps(params) @ common * training.a.sign()).amax(-1)
 
     def noise(params):
-        seen = network.preactivations(params)[..., network.features :]
-        own = (network.a[:, None] * network.observed > 0).to(seen.dtype)
+        seen = training.preactivations(params)[..., training.features :]
+        own = (training.a[:, None] * training.observed > 0).to(seen.dtype)
         return (seen * own).amax(-2).mean(-1)
 
     def test_error(params):
-        return own_errors(network, params, signals.to(network.observed), setting.points).mean(-1)
+        return own_errors(training, params, signals.to(training.observed), setting.points).mean(-1)
 
     quantities = [
         Quantity("gamma", gamma, (), "largest response to the signal"),
         Quantity("rho", noise, (), "largest response to a noise patch, mean over samples"),
-        Quantity("train_loss", network.train_loss, (), "training loss", "nats"),
+        Quantity("train_loss", training.train_loss, (), "training loss", "nats"),
         Quantity("test_error", test_error, (), "test error", "fraction"),
     ]
     rule = GradientDescent(setting.step * setting.samples)
-    return fit(network, rule, setting.steps, quantities, ("seed",)).history.assign_coords(setting.coordinates("seed"))
+    return fit(training, rule, setting.steps, quantities, ("seed",)).history.assign_coords(setting.coordinates("seed"))

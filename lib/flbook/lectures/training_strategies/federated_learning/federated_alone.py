@@ -46,9 +46,9 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Train every cell to the end; dimensions (n, seed)."""
     signals, errors = strengths(1, 1.0), []
     for n in setting.n:
-        network = pooled(setting, signals, n, setting.seed, device)
-        params = fit(network, GradientDescent(setting.step * n), setting.steps).params
-        errors.append(own_errors(network, params, signals.to(network.observed), setting.points)[..., 0])
+        training = pooled(setting, signals, n, setting.seed, device)
+        params = fit(training, GradientDescent(setting.step * n), setting.steps).params
+        errors.append(own_errors(training, params, signals.to(training.observed), setting.points)[..., 0])
     error = {"test_error": (("n", "seed"), torch.stack(errors), "test error", "fraction")}
     return labelled(error, setting.coordinates())
 

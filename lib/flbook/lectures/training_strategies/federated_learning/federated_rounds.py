@@ -59,10 +59,10 @@ class Setting(Federation):
 def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Train every cell to the end; dimensions (every, seed)."""
     signals, errors = strengths(1, 1.0), []
-    network = apart(pooled(setting, signals, setting.clients * setting.n, setting.seed, device), setting.clients)
+    training = apart(pooled(setting, signals, setting.clients * setting.n, setting.seed, device), setting.clients)
     for every in setting.every:
-        params = fit(network, FederatedAveraging(GradientDescent(setting.lr), every), setting.steps).params
-        errors.append(own_errors(network, params, signals.to(network.observed), setting.points)[:, 0, 0])
+        params = fit(training, FederatedAveraging(GradientDescent(setting.lr), every), setting.steps).params
+        errors.append(own_errors(training, params, signals.to(training.observed), setting.points)[:, 0, 0])
     error = {"test_error": (("every", "seed"), torch.stack(errors), "test error", "fraction")}
     return labelled(error, setting.coordinates())
 

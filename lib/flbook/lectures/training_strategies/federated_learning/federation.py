@@ -67,22 +67,22 @@ def pooled(
     signal = torch.cat([y[:, None] * signals.double().repeat_interleave(n, 0), xi.new_zeros(total, total)], 1)
     noise = torch.cat([xi.new_zeros(total, features), torch.eye(total, dtype=torch.float64)], 1)
     a = signs(w.shape[-2], w) / federation.m
-    network = PatchTraining(Basis.of(vectors, w), torch.stack([signal, noise], 1), y, a, relu_power(3),
+    training = PatchTraining(Basis.of(vectors, w), torch.stack([signal, noise], 1), y, a, relu_power(3),
                             features=features, sigma_xi=federation.sigma_xi, orthogonal=True)
-    return network.to(devices.device(device), torch.float32)
+    return training.to(devices.device(device), torch.float32)
 
 
-def apart(network: PatchTraining, clients: int) -> PatchTraining:
+def apart(training: PatchTraining, clients: int) -> PatchTraining:
     """The same samples, each with its own client: ensemble axes (seed, client), each client's loss that of its own."""
-    mix, observed = (part.unflatten(0, (clients, -1)) for part in (network.mix, network.observed))
-    return replace(network, basis=Basis(*(part[:, None] for part in network.basis)), mix=mix, observed=observed)
+    mix, observed = (part.unflatten(0, (clients, -1)) for part in (training.mix, training.observed))
+    return replace(training, basis=Basis(*(part[:, None] for part in training.basis)), mix=mix, observed=observed)
 
 
 def own_errors(
-    network: PatchTraining, params: Params, signals: Float[Tensor, "M features"], points: int
+    training: PatchTraining, params: Params, signals: Float[Tensor, "M features"], points: int
 ) -> Float[Tensor, "*E M"]:
     """Test error of each member on the fresh data of each client."""
-    standard = measures.sobol_normal(points, network.test_directions).to(network.observed)
-    noise = network.fresh_outputs(params, standard)[..., None, :]
-    plus, minus = (network.feature_outputs(params, sign * signals)[..., None] + noise for sign in (1, -1))
+    standard = measures.sobol_normal(points, training.test_directions).to(training.observed)
+    noise = training.fresh_outputs(params, standard)[..., None, :]
+    plus, minus = (training.feature_outputs(params, sign * signals)[..., None] + noise for sign in (1, -1))
     return (measures.error_rate(plus) + measures.error_rate(-minus)) / 2

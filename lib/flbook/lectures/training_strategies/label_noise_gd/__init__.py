@@ -99,8 +99,8 @@ def problem(setting: Setting, device: str = "cpu") -> GramTraining:
     gram = Gram(*(part[:, 0] for part in unit.with_signals(torch.tensor([setting.mu], dtype=torch.float64))))
     y = alternating_labels(setting.n)
     law = partial(noise_preactivations, sigma_xi=setting.sigma_xi, orthogonal=True)
-    network = GramTraining(gram, y, y, scale=1 / setting.m, activation=relu_power(2), law=law)
-    return network.to(devices.device(device), torch.float32)
+    training = GramTraining(gram, y, y, scale=1 / setting.m, activation=relu_power(2), law=law)
+    return training.to(devices.device(device), torch.float32)
 
 
 def rule(setting: Setting, name: str, lr: float) -> Rule:
@@ -114,11 +114,11 @@ def rule(setting: Setting, name: str, lr: float) -> Rule:
 
 def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Train every cell to the end; dimensions (rule, lr, seed)."""
-    network, cells = problem(setting, device), []
+    training, cells = problem(setting, device), []
     for name, lr in product(setting.rule, setting.lr):
-        params = fit(network, rule(setting, name, lr), setting.steps).params
-        margin = (network.predict(params) * network.observed).mean(-1)
-        cells.append([measures.test_error(network, params, setting.points), network.train_loss(params), margin])
+        params = fit(training, rule(setting, name, lr), setting.steps).params
+        margin = (training.predict(params) * training.observed).mean(-1)
+        cells.append([measures.test_error(training, params, setting.points), training.train_loss(params), margin])
     error, loss, margin = (torch.stack(column) for column in zip(*cells, strict=True))
     dims = ("rule", "lr", "seed")
     return labelled({"test_error": (dims, error, "test error", "fraction"),
@@ -132,29 +132,29 @@ run = sweeps(measure, chunk={"rule": 1})
 @cached
 def race(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Signal, noise, lead, loss and test error step by step; dimensions (step, rule, seed), at the first step size."""
-    network = problem(setting, device)
-    own = torch.stack([network.y > 0, network.y < 0])[:, None]  # of each sign, its own samples
+    training = problem(setting, device)
+    own = torch.stack([training.y > 0, training.y < 0])[:, None]  # of each sign, its own samples
 
     def gamma(params):
-        return network.signal_learned(params).flatten(-2).amax(-1)
+        return training.signal_learned(params).flatten(-2).amax(-1)
 
     def rho(params):
-        largest = network.noise_memorised(params).amax(-2)  # over filters; (seed, sign, sample)
+        largest = training.noise_memorised(params).amax(-2)  # over filters; (seed, sign, sample)
         return (largest * own.movedim(1, 0)).sum((-2, -1)) / setting.n
 
     def test_error(params):
-        return measures.test_error(network, params, setting.points)
+        return measures.test_error(training, params, setting.points)
 
-    followed = Followed.of(network)
+    followed = Followed.of(training)
     quantities = [
         Quantity("gamma", gamma, (), "largest signal coefficient γ"),
         Quantity("rho", rho, (), "largest noise coefficient ρ, mean over samples"),
         Quantity("log_signal", lambda params: followed.logs(params)[0].mean(-1), (), "log of the signal response"),
         Quantity("lead", lambda params: followed.lead(params).mean(-1), (), "the signal's lead Λ"),
-        Quantity("train_loss", network.train_loss, (), "training loss", "nats"),
+        Quantity("train_loss", training.train_loss, (), "training loss", "nats"),
         Quantity("test_error", test_error, (), "test error", "fraction"),
     ]
-    histories = [fit(network, rule(setting, name, setting.lr[0]), setting.steps, quantities, ("seed",)).history
+    histories = [fit(training, rule(setting, name, setting.lr[0]), setting.steps, quantities, ("seed",)).history
                  for name in setting.rule]
     joined = xr.concat(histories, "rule").transpose("step", "rule", "seed")
     return joined.assign_coords(setting.coordinates("rule", "seed"))
@@ -166,13 +166,13 @@ def growth(setting: Setting, device: str = "cpu") -> xr.Dataset:
 
     Between the step 24/c, when the noise has reached its balance, and the one by which theory expects a gain of 0.3.
     """
-    network, found = problem(setting, device), []
-    followed = Followed.of(network)
+    training, found = problem(setting, device), []
+    followed = Followed.of(training)
     lead = Quantity("lead", lambda params: followed.lead(params).mean(-1))
     for lr in setting.lr:
         first = round(24 / setting.kick(lr))
         last = first + round(0.3 / setting.drift(lr))
-        ends = fit(network, rule(setting, "label noise", lr), last, [lead], ("seed",), at=[first, last]).history.lead
+        ends = fit(training, rule(setting, "label noise", lr), last, [lead], ("seed",), at=[first, last]).history.lead
         found.append((ends[1] - ends[0]).values / (last - first))
     rate = {"rate": (("lr", "seed"), found, "gain of the signal's lead in a step")}
     return labelled(rate, setting.coordinates("lr", "seed"))
@@ -181,8 +181,8 @@ def growth(setting: Setting, device: str = "cpu") -> xr.Dataset:
 @cached
 def late(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Training loss under label noise, averaged over the second half of training; dimensions (seed)."""
-    network = problem(setting, device)
-    loss = Quantity("train_loss", network.train_loss, (), "training loss", "nats")
+    training = problem(setting, device)
+    loss = Quantity("train_loss", training.train_loss, (), "training loss", "nats")
     noisy, times = rule(setting, "label noise", setting.lr[0]), range(setting.steps // 2, setting.steps + 1, 5)
-    history = fit(network, noisy, setting.steps, [loss], ("seed",), at=times).history
+    history = fit(training, noisy, setting.steps, [loss], ("seed",), at=times).history
     return history.mean("step", keep_attrs=True).assign_coords(setting.coordinates("seed"))

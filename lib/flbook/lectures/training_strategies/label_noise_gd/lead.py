@@ -29,13 +29,13 @@ class Followed(NamedTuple):
     own: Bool[Tensor, "2 n"]  # samples of either sign
 
     @classmethod
-    def of(cls, network: GramTraining) -> "Followed":
+    def of(cls, training: GramTraining) -> "Followed":
         """Chosen at the start."""
-        a, u = network.preactivations(network.start())
+        a, u = training.preactivations(training.start())
         m = a.shape[-1] // 2
         signal = torch.stack([a[..., :m].argmax(-1), m + (-a[..., m:]).argmax(-1)], -1)
-        noise = torch.where(network.y > 0, u[..., :m, :].argmax(-2), m + u[..., m:, :].argmax(-2))
-        return cls(network, signal, noise, torch.stack([network.y > 0, network.y < 0]))
+        noise = torch.where(training.y > 0, u[..., :m, :].argmax(-2), m + u[..., m:, :].argmax(-2))
+        return cls(training, signal, noise, torch.stack([training.y > 0, training.y < 0]))
 
     def logs(self, params: Params) -> tuple[Float[Tensor, "*E 2"], Float[Tensor, "*E n"]]:
         """Logarithms of a, for either sign, and of the u_i."""

@@ -77,25 +77,25 @@ def problem(setting: Setting, device: str = "cpu") -> StrongWeakTraining:
     return StrongWeakTraining.of(setting.data, setting.seed, setting.m, setting.sigma_0).to(devices.device(device))
 
 
-def lr(setting: Setting, network: StrongWeakTraining) -> torch.Tensor:
+def lr(setting: Setting, training: StrongWeakTraining) -> torch.Tensor:
     """Step sizes on half the squared error, twice the η of c = 4 η |u|²/m; shape (c, seed)."""
-    return torch.tensor(setting.c).to(network.x)[:, None].expand(-1, len(setting.seed)) * setting.m / 2
+    return torch.tensor(setting.c).to(training.x)[:, None].expand(-1, len(setting.seed)) * setting.m / 2
 
 
 def trained(setting: Setting, at: list[int], device: str = "cpu") -> xr.Dataset:
     """Outputs on either feature alone, training loss, with noise the test error; dimensions (step, c, seed)."""
-    network = problem(setting, device).spread(len(setting.c))
-    quantities = [Quantity("weak", lambda p: network.alone(p, "weak"), (), "output on the weak feature"),
-                  Quantity("strong", lambda p: network.alone(p, "strong"), (), "output on the strong feature"),
-                  Quantity("log_weak", lambda p: network.log_right(p, "weak"), (), "log of the weak output Q"),
-                  Quantity("log_strong", lambda p: network.log_right(p, "strong"), (), "log of the strong P"),
-                  Quantity("train_loss", network.train_loss, (), "training loss")]
+    training = problem(setting, device).spread(len(setting.c))
+    quantities = [Quantity("weak", lambda p: training.alone(p, "weak"), (), "output on the weak feature"),
+                  Quantity("strong", lambda p: training.alone(p, "strong"), (), "output on the strong feature"),
+                  Quantity("log_weak", lambda p: training.log_right(p, "weak"), (), "log of the weak output Q"),
+                  Quantity("log_strong", lambda p: training.log_right(p, "strong"), (), "log of the strong P"),
+                  Quantity("train_loss", training.train_loss, (), "training loss")]
     if setting.noise:
-        error = Quantity("test_error", network.test_error, (), "test error on weak samples",
+        error = Quantity("test_error", training.test_error, (), "test error on weak samples",
                          "fraction")
         quantities.append(error)
-    stepped = network if setting.batch == setting.n else Batches(network, setting.batch, setting.order)
-    history = fit(stepped, GradientDescent(lr(setting, network)), setting.steps, quantities, ("c", "seed"),
+    stepped = training if setting.batch == setting.n else Batches(training, setting.batch, setting.order)
+    history = fit(stepped, GradientDescent(lr(setting, training)), setting.steps, quantities, ("c", "seed"),
                   at=at).history
     return history.assign_coords(setting.coordinates("c", "seed"))
 
@@ -108,11 +108,11 @@ def course(setting: Setting, device: str = "cpu") -> xr.Dataset:
 
 def visits(setting: Setting, first: int = 1000, count: int = 30, device: str = "cpu") -> xr.DataArray:
     """Outputs on a strong sample of label +1 before each visit of its label, the first network; (visit, c)."""
-    network = problem(setting, device).spread(len(setting.c))
-    stepped = Batches(network, 1, setting.order)
-    output = Quantity("strong", lambda p: network.predict(p)[..., 0, 0])
+    training = problem(setting, device).spread(len(setting.c))
+    stepped = Batches(training, 1, setting.order)
+    output = Quantity("strong", lambda p: training.predict(p)[..., 0, 0])
     at = [step for step in range(first, first + 3 * count) if stepped.places(step) % 2 == 0][:count]
-    outputs = fit(stepped, GradientDescent(lr(setting, network)), at[-1], [output], ("c",), at=at).history.strong
+    outputs = fit(stepped, GradientDescent(lr(setting, training)), at[-1], [output], ("c",), at=at).history.strong
     outputs = outputs.rename(step="visit").assign_coords(setting.coordinates("c"))
     numbered = ("visit", np.arange(count), {"long_name": f"visit, from step {first} on", "units": "1"})
     return outputs.assign_coords(visit=numbered).assign_attrs(long_name="output", units="1")

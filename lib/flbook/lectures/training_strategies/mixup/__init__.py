@@ -103,28 +103,28 @@ def problem(setting: Setting, rule: str, share: float | None = None, noise_squar
     return plain if rule == "standard" else MixedPairs.of_samples(plain, *setting.pair(rule))
 
 
-def quantities(network: Problem) -> list[Quantity]:
+def quantities(training: Problem) -> list[Quantity]:
     """Test errors and outputs on either feature."""
-    return [Quantity(f"{kind}_{name}", lambda p, kind=kind, of=of: of(network, p, kind), (), f"{text} {kind} feature",
+    return [Quantity(f"{kind}_{name}", lambda p, kind=kind, of=of: of(training, p, kind), (), f"{text} {kind} feature",
                      unit)
             for kind in ("common", "rare")
             for name, of, text, unit in (("error", test_error, "test error,", "fraction"), ("output", _mean_output,
                                                                                             "output on the", "1"))]
 
 
-def _mean_output(network: Problem, params, kind) -> torch.Tensor:
-    return on_feature(network, params, kind).mean(-1)
+def _mean_output(training: Problem, params, kind) -> torch.Tensor:
+    return on_feature(training, params, kind).mean(-1)
 
 
 def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Train every cell to the end; dimensions (rule, share, noise_square, seed)."""
     cells = []
     for rule, share, noise in product(setting.rule, setting.share, setting.noise_square):
-        network = problem(setting, rule, share, noise, device)
-        params = fit(network, GradientDescent(setting.lr), setting.steps).params
-        cells.append([quantity.of(params) for quantity in quantities(network)])
+        training = problem(setting, rule, share, noise, device)
+        params = fit(training, GradientDescent(setting.lr), setting.steps).params
+        cells.append([quantity.of(params) for quantity in quantities(training)])
     shape = len(setting.rule), len(setting.share), len(setting.noise_square), len(setting.seed)
-    names = quantities(network)
+    names = quantities(training)
     return labelled({quantity.name: (("rule", "share", "noise_square", "seed"), torch.stack(column).reshape(shape),
                                      quantity.long_name, quantity.units)
                      for quantity, column in zip(names, zip(*cells, strict=True), strict=True)}, setting.coordinates())
@@ -139,8 +139,8 @@ def course(setting: Setting, device: str = "cpu") -> xr.Dataset:
     at = sorted({round(k * setting.steps / POINTS) for k in range(POINTS + 1)} | {setting.early})
     histories = []
     for rule in setting.rule:
-        network = problem(setting, rule, device=device)
-        histories.append(fit(network, GradientDescent(setting.lr), setting.steps, quantities(network), ("seed",),
+        training = problem(setting, rule, device=device)
+        histories.append(fit(training, GradientDescent(setting.lr), setting.steps, quantities(training), ("seed",),
                              at=at).history)
     joined = xr.concat(histories, "rule").transpose("step", "rule", "seed")
     return joined.assign_coords(setting.coordinates("rule", "seed"))
@@ -155,10 +155,10 @@ def growth(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """
     found = []
     for rule, share in product(setting.rule, setting.share):
-        network = problem(setting, rule, share, device=device)
-        lengths = Quantity("length", lambda p, network=network: _lengths(network, p), ("feature",))
+        training = problem(setting, rule, share, device=device)
+        lengths = Quantity("length", lambda p, training=training: _lengths(training, p), ("feature",))
         last = round(20 / setting.growth(rule, share)[0])
-        history = fit(network, GradientDescent(setting.lr), last, [lengths], ("seed",), at=[last // 2, last]).history
+        history = fit(training, GradientDescent(setting.lr), last, [lengths], ("seed",), at=[last // 2, last]).history
         log = torch.from_numpy(history.length.values).log()
         rate = (log[1] - log[0]).unflatten(-1, (2, 2)).mean(-1) / (last - last // 2)
         ratio = (log[1].unflatten(-1, (2, 2)).diff(dim=-2)).mean((-2, -1)).exp()

@@ -170,9 +170,9 @@ def routes(setting: Setting, device: str = "cpu") -> xr.Dataset:
 
 def stopped(setting: Setting, weight: float, device: str = "cpu", **options) -> xr.DataArray:
     """The invariant feature where IRMv1 stands still from scratch, in units of 1/(λA); dimension (seed)."""
-    network = problem(setting, InvariantRisk(weight), None, device, **options)
-    params = train(replace(setting, step=setting.pace(weight)), network, 5000 / weight, weight).params
-    level = features(network, params)[..., 0] * weight * (1 - 2 * setting.alpha)
+    training = problem(setting, InvariantRisk(weight), None, device, **options)
+    params = train(replace(setting, step=setting.pace(weight)), training, 5000 / weight, weight).params
+    level = features(training, params)[..., 0] * weight * (1 - 2 * setting.alpha)
     return labelled({"level": (("seed",), level, "λ A a")}, setting.coordinates("seed")).level
 
 

@@ -93,15 +93,15 @@ class Setting(Grid):
 
 def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Train every cell; dimensions (model, rule, radius, d, seed, mu)."""
-    network = problem(setting, device)
+    training = problem(setting, device)
     cells = []
     for model in setting.model:
-        chosen = rival(network, model)
+        chosen = rival(training, model)
         for name in setting.rule:
             for radius in setting.radius:
-                params = fit(chosen, rule(setting, name, radius, network.gram.w_w), setting.steps).params
+                params = fit(chosen, rule(setting, name, radius, training.gram.w_w), setting.steps).params
                 cells.append([measures.test_error(chosen, params, setting.points), chosen.train_loss(params),
-                              memorised(network, params)])
+                              memorised(training, params)])
     shape = (len(setting.model), len(setting.rule), len(setting.radius))
     error, loss, noise = (torch.stack(column).unflatten(0, shape) for column in zip(*cells, strict=True))
     dims = ("model", "rule", "radius", "d", "seed", "mu")
@@ -119,8 +119,8 @@ def problem(setting: Setting, device: str = "cpu") -> GramTraining:
                      orthogonal=setting.orthogonal, seed=setting.seed)
     law = partial(noise_preactivations, sigma_xi=setting.sigma_xi, orthogonal=setting.orthogonal)
     signals, y = torch.tensor(setting.mu, dtype=torch.float64), alternating_labels(setting.n)
-    network = GramTraining(gram.with_signals(signals), y, y, scale=1 / setting.m, law=law)
-    return network.to(devices.device(device), torch.float32)
+    training = GramTraining(gram.with_signals(signals), y, y, scale=1 / setting.m, law=law)
+    return training.to(devices.device(device), torch.float32)
 
 
 def theorem_radius(setting: Setting) -> torch.Tensor:
@@ -140,31 +140,31 @@ def rule(setting: Setting, name: RuleName, radius: float, like: torch.Tensor) ->
 @cached
 def paths(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Test error, sharpness, signal and noise over training, at the first radius; dimensions (rule, step, ...)."""
-    network = problem(setting, device).to(torch.float64)
-    radius = setting.radius[0] * theorem_radius(setting).to(network.gram.w_w)
+    training = problem(setting, device).to(torch.float64)
+    radius = setting.radius[0] * theorem_radius(setting).to(training.gram.w_w)
 
     def test_error(params):
-        return measures.test_error(network, params, setting.points)
+        return measures.test_error(training, params, setting.points)
 
     def sharpness(params):
-        return measures.gauss_newton_sharpness(network, params)
+        return measures.gauss_newton_sharpness(training, params)
 
     def rise(params):
-        return network.train_loss(perturbed(network, params, radius)) - network.train_loss(params)
+        return training.train_loss(perturbed(training, params, radius)) - training.train_loss(params)
 
     def gamma(params):
-        return network.signal_learned(params).mean((-2, -1))
+        return training.signal_learned(params).mean((-2, -1))
 
     quantities = [
         Quantity("test_error", test_error, (), "test error", "fraction"),
-        Quantity("train_loss", network.train_loss, (), "training loss", "nats"),
+        Quantity("train_loss", training.train_loss, (), "training loss", "nats"),
         Quantity("sharpness", sharpness, (), "sharpness: largest Hessian eigenvalue"),
         Quantity("rise", rise, (), "rise of the training loss at SAM's perturbed weights", "nats"),
         Quantity("gamma", gamma, (), "signal learned γ"),
-        Quantity("rho", partial(memorised, network), (), "noise memorised ρ"),
+        Quantity("rho", partial(memorised, training), (), "noise memorised ρ"),
     ]
     axes = ("d", "seed", "mu")
-    runs = [fit(network, rule(setting, name, setting.radius[0], network.gram.w_w), setting.steps, quantities, axes,
+    runs = [fit(training, rule(setting, name, setting.radius[0], training.gram.w_w), setting.steps, quantities, axes,
                 at=recorded(setting.steps)).history for name in setting.rule]
     return xr.concat(runs, "rule", join="exact").assign_coords(setting.coordinates("rule", *axes))
 

@@ -81,18 +81,18 @@ def grid(name: str) -> np.ndarray:
     return RULES[name][1] * 10 ** (np.arange(17) / 8)
 
 
-def trained_on(name: str, network: BigramTraining) -> BigramTraining:
+def trained_on(name: str, training: BigramTraining) -> BigramTraining:
     """What a rule of this name sees: the rows divided by their frequencies, or the problem itself."""
-    return network.levelled() if name.startswith("rows divided") else network
+    return training.levelled() if name.startswith("rows divided") else training
 
 
 def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Excess loss of every rule at its best step, and that step; dimensions (rule, seed)."""
-    network, exact, cells = problem(setting, device), problem(setting, device, torch.float64), []
+    training, exact, cells = problem(setting, device), problem(setting, device, torch.float64), []
     for name in setting.rule:
         steps = grid(name)
-        many = trained_on(name, network).copies(len(steps))
-        lr = torch.tensor(steps, dtype=network.q.dtype)[:, None].expand(many.ensemble).to(network.q)
+        many = trained_on(name, training).copies(len(steps))
+        lr = torch.tensor(steps, dtype=training.q.dtype)[:, None].expand(many.ensemble).to(training.q)
         params = fit(many, RULES[name][0](lr), setting.steps).params
         excess = exact.train_loss({"w": params["w"].double()}).nan_to_num(torch.inf)  # (lr, seed)
         best = excess.argmin(0).cpu()
@@ -112,12 +112,12 @@ def course(setting: Setting, device: str = "cpu") -> xr.Dataset:
 
     Dimensions (step, rule, seed) and (rule, seed, word).
     """
-    network, exact = problem(setting, device), problem(setting, device, torch.float64)
+    training, exact = problem(setting, device), problem(setting, device, torch.float64)
     tuned, histories, rows = measure(setting, device), [], []
     loss = Quantity("excess", lambda params: exact.train_loss({"w": params["w"].double()}), (), "excess loss", "nats")
     for name in setting.rule:
-        lr = torch.tensor(tuned.lr.sel(rule=name).values).to(network.q)
-        end = fit(trained_on(name, network), RULES[name][0](lr), setting.steps, [loss], ("seed",))
+        lr = torch.tensor(tuned.lr.sel(rule=name).values).to(training.q)
+        end = fit(trained_on(name, training), RULES[name][0](lr), setting.steps, [loss], ("seed",))
         histories.append(end.history)
         rows.append(exact.excess({"w": end.params["w"].double()}).cpu())
     joined = xr.concat(histories, "rule").transpose("step", "rule", "seed")
@@ -133,12 +133,12 @@ def rows(setting: Setting, device: str = "cpu") -> xr.Dataset:
 
     Gradient descent at :math:`\eta p_1 = 4`, at which no row's gradient can grow, and sign descent at 0.02.
     """
-    network = problem(setting, device, torch.float64)
+    training = problem(setting, device, torch.float64)
     at = sorted({0, *np.geomspace(1, setting.steps, 80).round().astype(int).tolist()})
     words = {"word": ("word", range(1, setting.words + 1), {"long_name": "rank of the word", "units": "1"})}
-    excess, found = [Quantity("excess", network.excess, ("word",), "excess loss of the row", "nats")], {}
-    for name, rule in {"descent": GradientDescent(4 / float(network.p[0])), "sign": SignDescent(0.02)}.items():
-        found[name] = fit(network, rule, setting.steps, excess, ("seed",), at=at).history.excess
+    excess, found = [Quantity("excess", training.excess, ("word",), "excess loss of the row", "nats")], {}
+    for name, rule in {"descent": GradientDescent(4 / float(training.p[0])), "sign": SignDescent(0.02)}.items():
+        found[name] = fit(training, rule, setting.steps, excess, ("seed",), at=at).history.excess
     return xr.Dataset(found).assign_coords(setting.coordinates("seed") | words)
 
 

@@ -83,15 +83,15 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     cells = []
     for classes in setting.classes:
         x, y = pictures(setting.n, classes, setting.seed)
-        network = Training(ConvNet(filters=(8, 16), seed=setting.seed), x, y, cross_entropy).to(there)
+        training = Training(ConvNet(filters=(8, 16), seed=setting.seed), x, y, cross_entropy).to(there)
         for name in setting.rule:
             make, least = RULES[name]
             loss, error = [], []
             for factor in FACTORS:
-                params = fit(network, make(least * factor), setting.steps).params
+                params = fit(training, make(least * factor), setting.steps).params
                 with torch.no_grad():
-                    wrong = network.predict(params, x_test).argmax(-1) != split.y_test.to(there)
-                loss.append(network.train_loss(params).detach().nan_to_num(torch.inf))
+                    wrong = training.predict(params, x_test).argmax(-1) != split.y_test.to(there)
+                loss.append(training.train_loss(params).detach().nan_to_num(torch.inf))
                 error.append(((wrong[..., None] * one_hot).sum(-2) / one_hot.sum(-2)).mean(-1))
             loss, error = torch.stack(loss), torch.stack(error)
             best = loss.argmin(0, keepdim=True)

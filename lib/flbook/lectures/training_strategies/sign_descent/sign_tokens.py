@@ -71,22 +71,22 @@ def problem(setting: Setting, attention: str, n: int, device: str = "cpu") -> Tr
     return Training(network, x, y).to(devices.device(device))
 
 
-def quantities(network: Training, fresh: tuple[Tensor, Tensor]) -> list[Quantity]:
+def quantities(training: Training, fresh: tuple[Tensor, Tensor]) -> list[Quantity]:
     """What the lecture follows: losses, the error, who attends to the signal, the value on the signal."""
-    x, y = (part.to(network.x) for part in fresh)
+    x, y = (part.to(training.x) for part in fresh)
 
     @torch.no_grad()
     def error(params: Params) -> Tensor:
-        return (y * network.predict(params, x) <= 0).to(y).mean(-1)
+        return (y * training.predict(params, x) <= 0).to(y).mean(-1)
 
     @torch.no_grad()
     def attention(params: Params, token: int) -> Tensor:
-        if network.model.frozen:
+        if training.model.frozen:
             return torch.full_like(params["v"][..., 0], 0.5)
-        query, key = (torch.einsum("...nld,...dh->...nlh", network.x, params[name]) for name in "qk")
+        query, key = (torch.einsum("...nld,...dh->...nlh", training.x, params[name]) for name in "qk")
         return (query[..., token, None, :] * key).sum(-1).softmax(-1)[..., 0].mean(-1)
 
-    return [Quantity("train_loss", network.train_loss, (), "training loss", "nats"),
+    return [Quantity("train_loss", training.train_loss, (), "training loss", "nats"),
             Quantity("test_error", error, (), "test error", "fraction"),
             Quantity("from_signal", lambda params: attention(params, 0), (), "attention of the signal to itself"),
             Quantity("from_noise", lambda params: attention(params, 1), (), "attention of the noise to the signal"),
@@ -99,9 +99,9 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     for attention in setting.attention:
         for name in setting.rule:
             for n in setting.n:
-                network = problem(setting, attention, n, device)
-                watched = quantities(network, setting.data(n).draw_test(setting.points, setting.seed))
-                blocks.append(fit(network, RULES[name], setting.steps, watched, ("seed",), at=at).history)
+                training = problem(setting, attention, n, device)
+                watched = quantities(training, setting.data(n).draw_test(setting.points, setting.seed))
+                blocks.append(fit(training, RULES[name], setting.steps, watched, ("seed",), at=at).history)
     joined = xr.concat(blocks, "cell").transpose("cell", "seed", "step")
     shape = (len(setting.attention), len(setting.rule), len(setting.n), len(setting.seed), len(at))
     dims = ("attention", "rule", "n", "seed", "step")
