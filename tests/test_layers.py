@@ -107,7 +107,8 @@ def test_every_module_has_a_place():
 @pytest.mark.parametrize("parts", [p for p in FILES if p[0] in LEVEL], ids="/".join)
 def test_imports_point_downwards(parts):
     here, names = LEVEL[parts[0]], {path[0] for path in files_of(FILES[parts])} - {parts[0]}
-    names -= {"plots"} if lecture_of(parts) and parts[-1].endswith("_pictures") else set()  # what draws
+    draws = lecture_of(parts) and parts[-1].endswith("_pictures") or parts == ("runs", "explore")
+    names -= {"plots"} if draws else set()
     assert all(LEVEL.get(name, 9) <= here for name in names), names
     siblings = {name for name in names if LEVEL[name] == here}
     assert here != 1 or not siblings, f"data, models, theory and estimators are siblings: {siblings}"

@@ -38,6 +38,9 @@ SLIDER = "@ipywidgets.interact(n=(1, 3))\ndef play(n=1):\n    claims.check(n)\n 
         ("import ipywidgets", "set-up"),
         (SLIDER, "live"),
         ("from ipywidgets import interact as move\nmove(f, x=(0, 1))", "live"),
+        ("momentum.experiment.explore()", "live"),
+        ("momentum.experiment.explore(\n    momentum_pictures.race, only=('snr', 'n')\n)", "live"),
+        ("explore(experiment)\nx = experiment.explore", "teach"),
     ],
 )
 def test_the_kind_is_what_a_cell_does(source, found):

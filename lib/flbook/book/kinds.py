@@ -179,11 +179,12 @@ def _draws(tree: ast.AST) -> bool:
 
 
 def _live(tree: ast.AST) -> bool:
-    """Whether it uses ipywidgets; a mere import shows nothing."""
+    """Whether it explores an experiment or uses ipywidgets; a mere import shows nothing."""
     nodes = list(ast.walk(tree))
     froms = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.module == "ipywidgets"]
     names = {"ipywidgets"} | {alias.asname or alias.name for node in froms for alias in node.names}
-    return any(isinstance(node, ast.Name) and node.id in names for node in nodes)
+    explores = any(call.endswith(".explore") for call in _calls(tree))
+    return explores or any(isinstance(node, ast.Name) and node.id in names for node in nodes)
 
 
 def _sets_up(statement: ast.stmt) -> bool:

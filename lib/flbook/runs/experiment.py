@@ -150,15 +150,18 @@ class Experiment:
         """The sweep over all axes of a setting or preset, cached and resumable; `how` goes to `flbook.runs.sweep`."""
         return sweep(self.whole, self.asked(setting), device=device, **({"chunk": self.chunk} | how))
 
-    def measure(self, setting: Grid | str = "book", device: object = "cpu") -> xr.Dataset:
-        """Every cell of a setting or preset, past the cache; dimensions are the loops, then the axes left."""
+    def measure(self, setting: Grid | str = "book", device: object = "cpu", through: Callable = list) -> xr.Dataset:
+        """Every cell of a setting or preset, past the cache; dimensions are the loops, then the axes left.
+
+        The cells go `through` a function of an iterable, which may count them, as ``tqdm.tqdm`` does.
+        """
         if self._cell is None:
             raise ValueError("the experiment has no cell; decorate a function with @experiment.cell")
         self.check_device(device)
         setting = self.asked(setting)
         self._memo = {}
         try:
-            cells = [self._variables(self._cell(s, device), setting) for s in self.cells(setting)]
+            cells = [self._variables(self._cell(s, device), setting) for s in through(self.cells(setting))]
         finally:
             self._memo = None
         return self._joined(setting, cells)
@@ -173,11 +176,11 @@ class Experiment:
         if str(device).partition(":")[0] not in self.devices:
             raise ValueError(f"device must be {' or '.join(self.devices)} for {self.name}; got {str(device)!r}")
 
-    def explore(self, draw: Callable, **how: Any) -> object:
+    def explore(self, draw: Callable | None = None, preset: Grid | str = "book", **how: Any) -> None:
         """Controls made from the setting's fields, and the figure at their values; see `flbook.runs.explore`."""
         from flbook.runs.explore import explore
 
-        return explore(self, draw, **how)
+        explore(self, draw, preset, **how)
 
     @property
     def name(self) -> str:
