@@ -11,7 +11,7 @@ from flbook.lectures.training_strategies.momentum.coasting import coast
 from flbook.training.fit import fit
 from flbook.training.optimizers import GradientDescent
 
-TINY = replace(Setting.tiny(), small=(0.1,))
+TINY = replace(experiment.setting("tiny"), small=(0.1,))
 
 
 def test_a_memory_of_one_step_is_gradient_descent():
