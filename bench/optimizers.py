@@ -17,7 +17,7 @@ from record import record
 
 from flbook import SignalNoise, Training, TwoLayerCNN, fit
 from flbook.dynamics.gram import GramTraining
-from flbook.models.activations import relu_power
+from flbook.models.activations import ReLUPower
 from flbook.training.optimizers import Adam, GradientDescent, Momentum, RMSProp, SharpnessAware, SignDescent
 
 N, M, MEMBERS, LOOPED, STEPS, REPEATS = 20, 10, 256, 8, 100, 5
@@ -30,7 +30,7 @@ LARGE = 3200  # dimension at which the weights of all networks take 64 MB
 def networks(d: int, seeds: tuple[int, ...], dtype: torch.dtype) -> tuple:
     """A data model, its samples and networks, one a seed; the slope of squared ReLU has no jump to trip over."""
     data = SignalNoise(n=N, d=d)
-    return data, data.draw(seeds), TwoLayerCNN(d, M, 0.01, relu_power(2), seed=seeds, dtype=dtype)
+    return data, data.draw(seeds), TwoLayerCNN(d, M, 0.01, ReLUPower(2), seed=seeds, dtype=dtype)
 
 
 def of_torch(rule, parameters) -> torch.optim.Optimizer:

@@ -13,7 +13,7 @@ from flbook.data import SignalNoise
 from flbook.dynamics import Gram, GramTraining, draw_gram
 from flbook.dynamics.weights import WeightTraining
 from flbook.measures import sobol_normal
-from flbook.models import TwoLayerCNN, identity, relu, relu_power, softplus
+from flbook.models import ReLUPower, TwoLayerCNN, identity, relu, softplus
 from flbook.rivals import rival
 from flbook.shapes import Quantity, signs
 from flbook.training.fit import fit
@@ -54,7 +54,7 @@ def both(activation, **data):
     return Training(cnn, sample.x, sample.observed), GramTraining.of(model, sample, cnn), sample
 
 
-@pytest.mark.parametrize("activation", [relu, relu_power(3.0)], ids=["relu", "cube"])
+@pytest.mark.parametrize("activation", [relu, ReLUPower(3.0)], ids=["relu", "cube"])
 def test_weights_are_rebuilt_from_gamma_and_rho_with_the_inverse_square_of_the_norms(activation):
     direct, gram, sample = both(activation, flip_prob=0.2)
     w = fit(direct, GradientDescent(0.3), 40).params["w"]
@@ -81,7 +81,7 @@ def coefficient_paths(activation, steps=300, **data):
     return history.gamma.values, history.rho.values, same
 
 
-@pytest.mark.parametrize("activation", [relu, relu_power(3.0)], ids=["relu", "cube"])
+@pytest.mark.parametrize("activation", [relu, ReLUPower(3.0)], ids=["relu", "cube"])
 @pytest.mark.parametrize("orthogonal", [True, False])
 def test_coefficients_are_monotone_without_label_noise(activation, orthogonal):
     gamma, rho, same = coefficient_paths(activation, orthogonal=orthogonal)
@@ -165,7 +165,7 @@ def errors(model, activation, orthogonal, bias, seeds=SEEDS, points=4096, fresh=
 
 @pytest.mark.parametrize("orthogonal", [False, True], ids=["noise along mu", "orthogonal noise"])
 @pytest.mark.parametrize("bias", [False, True], ids=["", "bias"])
-@pytest.mark.parametrize("activation", [relu, relu_power(2.0)], ids=["relu", "square"])
+@pytest.mark.parametrize("activation", [relu, ReLUPower(2.0)], ids=["relu", "square"])
 @pytest.mark.parametrize("model", ["", "linear", "lazy", "frozen"], ids=["network", "linear", "lazy", "frozen"])
 def test_exact_law_is_what_fresh_data_show(model, activation, bias, orthogonal):
     exact, fresh = errors(model, activation, orthogonal, bias)

@@ -5,7 +5,7 @@ import torch
 
 from flbook.data import SignalNoise
 from flbook.dynamics import GramTraining
-from flbook.models import TwoLayerCNN, identity, leaky_relu, relu, relu_power, softplus
+from flbook.models import LeakyReLU, ReLUPower, TwoLayerCNN, identity, relu, softplus
 from flbook.training.fit import fit
 from flbook.training.losses import squared
 from flbook.training.network import Training
@@ -16,7 +16,7 @@ RULE = Momentum(0.2, 0.5)
 BOTH_NOISES = pytest.mark.parametrize("orthogonal", [False, True], ids=["noise along mu", "orthogonal noise"])
 BIAS = pytest.mark.parametrize("bias", [False, True], ids=["", "bias"])
 ACTIVATION = pytest.mark.parametrize(
-    "activation", [relu, leaky_relu(0.2), relu_power(3.0), softplus], ids=["relu", "leaky", "cube", "softplus"]
+    "activation", [relu, LeakyReLU(0.2), ReLUPower(3.0), softplus], ids=["relu", "leaky", "cube", "softplus"]
 )
 
 

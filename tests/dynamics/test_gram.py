@@ -10,7 +10,7 @@ from flbook import rng
 from flbook.data import SignalNoise
 from flbook.dynamics import Gram, GramTraining
 from flbook.dynamics.inner_products import add_product
-from flbook.models import TwoLayerCNN, identity, leaky_relu, relu, relu_power, softplus
+from flbook.models import LeakyReLU, ReLUPower, TwoLayerCNN, identity, relu, softplus
 from flbook.shapes import Quantity
 from flbook.training.fit import fit
 from flbook.training.losses import hinge, logistic, squared
@@ -20,7 +20,7 @@ from flbook.training.optimizers import GradientDescent, Momentum
 SEEDS = (0, 1, 2)
 M, N, D, STEPS = 3, 6, 25, 40
 CLOSE = 1e-12  # to the kink: there rounding decides a ReLU's slope, and the two runs may part
-ACTIVATIONS = {"relu": relu, "leaky": leaky_relu(0.2), "square": relu_power(2.0), "cube": relu_power(3.0),
+ACTIVATIONS = {"relu": relu, "leaky": LeakyReLU(0.2), "square": ReLUPower(2.0), "cube": ReLUPower(3.0),
                "softplus": softplus, "linear": identity}
 RULES = {"gd, each its step size": GradientDescent(torch.tensor([0.3, 0.5, 0.4])), "momentum": Momentum(0.1, 0.8)}
 DATA = {

@@ -10,7 +10,7 @@ from flbook.data import SignalNoise
 from flbook.dynamics import GramTraining
 from flbook.dynamics.patches import LazyPatchTraining, PatchTraining
 from flbook.models import TwoLayerCNN
-from flbook.models.activations import cube, relu_power, softplus
+from flbook.models.activations import ReLUPower, cube, softplus
 from flbook.training.batches import Batches
 from flbook.training.fit import fit
 from flbook.training.network import Training
@@ -56,7 +56,7 @@ def test_coefficients_train_as_weights_do(rule, batched):
     torch.testing.assert_close(patches.train_loss(here), direct.train_loss(there), rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize("activation", [softplus, cube, relu_power(2)], ids=["softplus", "cube", "squared relu"])
+@pytest.mark.parametrize("activation", [softplus, cube, ReLUPower(2)], ids=["softplus", "cube", "squared relu"])
 def test_lengths_kernels_overlaps_and_rivals_are_those_of_the_weights(activation):
     direct, patches, vectors = both(activation)
     params = fit(patches, GradientDescent(0.1), 10).params

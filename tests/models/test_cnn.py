@@ -6,13 +6,13 @@ import pytest
 import torch
 
 from flbook.data import SignalNoise
-from flbook.models import TwoLayerCNN, erf, gelu, identity, leaky_relu, relu, relu_power, softplus, tanh
-from flbook.models.activations import Softplus, smooth_leaky_relu
+from flbook.models import LeakyReLU, ReLUPower, TwoLayerCNN, erf, gelu, identity, relu, softplus, tanh
+from flbook.models.activations import SmoothLeakyReLU, Softplus
 
 Z = torch.tensor([-2.0, -0.5, 0.0, 0.5, 2.0], dtype=torch.float64)
 ACTIVATIONS = pytest.mark.parametrize(
     "activation",
-    [relu, relu_power(2.0), relu_power(3.0), leaky_relu(0.2), smooth_leaky_relu(0.2, 5.0), softplus, gelu, identity,
+    [relu, ReLUPower(2.0), ReLUPower(3.0), LeakyReLU(0.2), SmoothLeakyReLU(0.2, 5.0), softplus, gelu, identity,
      tanh, erf, Softplus(4.0)],
     ids=repr,
 )
@@ -22,13 +22,13 @@ ACTIVATIONS = pytest.mark.parametrize(
     "activation, expected",
     [
         (relu, [0, 0, 0, 0.5, 2]),
-        (relu_power(2.0), [0, 0, 0, 0.25, 4]),
-        (relu_power(3.0), [0, 0, 0, 0.125, 8]),
-        (leaky_relu(0.2), [-0.4, -0.1, 0, 0.5, 2]),
-        (leaky_relu(0.0), [0, 0, 0, 0.5, 2]),
+        (ReLUPower(2.0), [0, 0, 0, 0.25, 4]),
+        (ReLUPower(3.0), [0, 0, 0, 0.125, 8]),
+        (LeakyReLU(0.2), [-0.4, -0.1, 0, 0.5, 2]),
+        (LeakyReLU(0.0), [0, 0, 0, 0.5, 2]),
         (identity, Z.tolist()),
         (gelu, [z * (1 + math.erf(z / math.sqrt(2))) / 2 for z in Z]),
-        (smooth_leaky_relu(0.2, 4.0), [0.2 * z + 0.2 * math.log((1 + math.exp(4 * z)) / 2) for z in Z]),
+        (SmoothLeakyReLU(0.2, 4.0), [0.2 * z + 0.2 * math.log((1 + math.exp(4 * z)) / 2) for z in Z]),
         (softplus, [math.log(1 + math.exp(z)) for z in Z]),
         (Softplus(4.0), [math.log(1 + math.exp(4 * z)) / 4 for z in Z]),
         (tanh, [math.tanh(z) for z in Z]),
@@ -72,7 +72,7 @@ def test_output_by_hand():
     assert small(scale=0.5)(X).tolist() == [2, 0.5]
     # with biases + sees 1.5, 3.5 and 4.5, -0.5; - sees -2, -1 and 1, 0
     assert small(bias=True)(X).tolist() == [5, 3.5]
-    assert small(activation=relu_power(2.0))(X).tolist() == [10, 11]
+    assert small(activation=ReLUPower(2.0))(X).tolist() == [10, 11]
 
 
 def test_mean_over_filters_is_the_default_and_the_sum_is_scale_one():

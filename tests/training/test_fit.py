@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from flbook.data import SignalNoise
-from flbook.models import TwoLayerCNN, leaky_relu, relu, relu_power, softplus
+from flbook.models import LeakyReLU, ReLUPower, TwoLayerCNN, relu, softplus
 from flbook.shapes import Quantity
 from flbook.training.fit import fit, log_steps
 from flbook.training.losses import hinge, logistic, squared
@@ -144,7 +144,7 @@ def test_the_start_is_a_copy():
         assert torch.equal(p, before[name]) and (name == "b" or (p != 0).any())
 
 
-@pytest.mark.parametrize("activation", [softplus, relu, relu_power(2.0), leaky_relu(0.3)], ids=repr)
+@pytest.mark.parametrize("activation", [softplus, relu, ReLUPower(2.0), LeakyReLU(0.3)], ids=repr)
 @pytest.mark.parametrize("loss", [logistic, squared, hinge], ids=repr)
 def test_gradient_is_the_finite_difference(activation, loss):
     problem, h = training(activation, loss), 1e-6

@@ -1,6 +1,6 @@
 """Networks whose parameters carry leading ensemble axes."""
 
-from flbook.models.activations import erf, gelu, identity, leaky_relu, relu, relu_power, softplus, tanh
+from flbook.models.activations import LeakyReLU, ReLUPower, erf, gelu, identity, relu, softplus, tanh
 from flbook.models.cnn import TwoLayerCNN
 from flbook.models.convnet import ConvNet
 from flbook.models.random_features import RandomFeatures
@@ -8,15 +8,15 @@ from flbook.models.two_layer import TwoLayer
 
 __all__ = [
     "ConvNet",
+    "LeakyReLU",
     "RandomFeatures",
+    "ReLUPower",
     "TwoLayer",
     "TwoLayerCNN",
     "erf",
     "gelu",
     "identity",
-    "leaky_relu",
     "relu",
-    "relu_power",
     "softplus",
     "tanh",
 ]

@@ -197,11 +197,8 @@ def tangent(activation: Callable[[Tensor], Tensor], z: Tensor, z_0: Tensor) -> T
 
 
 relu = ReLUPower(1.0)
-relu_power = ReLUPower
 square = Power(2)
 cube = Power(3)
-leaky_relu = LeakyReLU
-smooth_leaky_relu = SmoothLeakyReLU
 softplus = Softplus()
 tanh = Tanh()
 centred_sigmoid = CentredSigmoid()

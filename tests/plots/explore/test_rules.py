@@ -6,7 +6,7 @@ import torch
 
 from flbook import SignalNoise, TwoLayerCNN, fit, measures, rng
 from flbook.dynamics.weights import WeightTraining
-from flbook.models.activations import relu_power
+from flbook.models.activations import ReLUPower
 from flbook.training.optimizers import (
     Adam,
     GradientDescent,
@@ -92,7 +92,7 @@ def test_rules_are_the_librarys(tab, name, case):
     """From the same weights, patches, flips and points: one step, and twenty, and what the figure shows of them."""
     n, d, m, mu, q, sigma_0, orthogonal, lrs = CASES[case]
     data = SignalNoise(n=n, d=d, mu_norm=mu, orthogonal=orthogonal)
-    cnn = TwoLayerCNN(d, m, sigma_0, relu_power(float(q)), seed=5, dtype=torch.float64)
+    cnn = TwoLayerCNN(d, m, sigma_0, ReLUPower(float(q)), seed=5, dtype=torch.float64)
     sample = data.draw(seed=4)
     problem = WeightTraining(data, sample, cnn)
     lr = lrs.get(name, {"adam": 0.01, "sign": 0.002}.get(name, 0.2))

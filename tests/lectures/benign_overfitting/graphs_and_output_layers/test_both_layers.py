@@ -9,7 +9,7 @@ from flbook import measures
 from flbook.data import SignalNoise
 from flbook.lectures.benign_overfitting.graphs_and_output_layers.both_layers import TwoLayerTraining
 from flbook.lectures.benign_overfitting.graphs_and_output_layers.trainable import TrainableCNN
-from flbook.models import leaky_relu, relu, relu_power, softplus
+from flbook.models import LeakyReLU, ReLUPower, relu, softplus
 from flbook.training.fit import fit
 from flbook.training.network import Training
 from flbook.training.optimizers import GradientDescent
@@ -24,7 +24,7 @@ def both(activation, v_0=0.5):
     return Training(cnn, sample.x, sample.observed), TwoLayerTraining.of(DATA, sample, cnn)
 
 
-@pytest.mark.parametrize("activation", [relu, softplus, relu_power(2.0)])
+@pytest.mark.parametrize("activation", [relu, softplus, ReLUPower(2.0)])
 def test_coefficients_train_like_weights(activation):
     direct, problem = both(activation)
     rule = GradientDescent(0.1)
@@ -35,7 +35,7 @@ def test_coefficients_train_like_weights(activation):
     torch.testing.assert_close(problem.balance(found), square - expected["v"].flatten(-2) ** 2, rtol=1e-9, atol=1e-11)
 
 
-@pytest.mark.parametrize("activation", [relu, leaky_relu(0.2)])
+@pytest.mark.parametrize("activation", [relu, LeakyReLU(0.2)])
 def test_the_balance_changes_by_eta_squared_times_its_rate(activation):
     _, problem = both(activation)
     rule, params, expected = GradientDescent(0.2), problem.start(), problem.balance(problem.start())
@@ -47,7 +47,7 @@ def test_the_balance_changes_by_eta_squared_times_its_rate(activation):
 
 
 def test_another_power_has_another_balance():
-    _, problem = both(relu_power(2.0))
+    _, problem = both(ReLUPower(2.0))
     rule, params = GradientDescent(0.01), problem.start()
     drift = problem.balance(fit(problem, rule, 200).params) - problem.balance(params)
     rates = 0.01**2 * problem.imbalance_rate(params)

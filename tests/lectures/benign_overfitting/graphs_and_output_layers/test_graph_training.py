@@ -15,7 +15,7 @@ from flbook.lectures.benign_overfitting.graphs_and_output_layers.graph_training 
     convolved,
 )
 from flbook.lectures.benign_overfitting.graphs_and_output_layers.graphs import TwoBlockGraph, on_graph
-from flbook.models import TwoLayerCNN, identity, relu_power, softplus
+from flbook.models import ReLUPower, TwoLayerCNN, identity, softplus
 from flbook.training.fit import fit
 from flbook.training.network import Training
 from flbook.training.optimizers import GradientDescent
@@ -36,7 +36,7 @@ def both(activation):
     return Training(cnn, x, sample.y), problem, sample
 
 
-@pytest.mark.parametrize("activation", [softplus, relu_power(3.0), identity])
+@pytest.mark.parametrize("activation", [softplus, ReLUPower(3.0), identity])
 def test_coefficients_train_like_weights_on_convolved_patches(activation):
     direct, problem, _ = both(activation)
     rule = GradientDescent(0.05)
@@ -48,7 +48,7 @@ def test_coefficients_train_like_weights_on_convolved_patches(activation):
 
 @pytest.mark.parametrize("rival", [lambda p: p, LINEAR, LAZY], ids=["network", "linear", "lazy"])
 def test_the_test_error_is_that_on_fresh_graphs(rival):
-    direct, problem, sample = both(relu_power(3.0))
+    direct, problem, sample = both(ReLUPower(3.0))
     problem = rival(problem)
     params = fit(problem, GradientDescent(0.05), 60).params
     found = measures.test_error(problem, params, 256)

@@ -11,8 +11,8 @@ from flbook.data.signal_noise import SignalNoise
 from flbook.dynamics.inner_products import Gram
 from flbook.lectures.benign_overfitting.leaky_relu.mixture import Mixture
 from flbook.lectures.benign_overfitting.leaky_relu.single_patch import SampleGram, SinglePatchTraining
-from flbook.models import TwoLayerCNN, identity, leaky_relu, relu, softplus
-from flbook.models.activations import smooth_leaky_relu
+from flbook.models import LeakyReLU, TwoLayerCNN, identity, relu, softplus
+from flbook.models.activations import SmoothLeakyReLU
 from flbook.shapes import Quantity
 from flbook.training.fit import fit
 from flbook.training.losses import hinge, logistic
@@ -22,8 +22,8 @@ from flbook.training.optimizers import GradientDescent, Momentum
 LINEAR, LAZY = methodcaller("linear"), methodcaller("lazy")  # rivals of a problem
 N, D, M, SEEDS, STEPS = 8, 14, 3, (0, 1, 2), 60
 DATA = Mixture(n=N, d=D, gamma=0.3, flip_prob=0.25)
-KINKED = {"leaky": leaky_relu(0.2), "relu": relu}
-SMOOTH = {"smooth leaky": smooth_leaky_relu(0.2, 5.0), "softplus": softplus, "linear": identity}
+KINKED = {"leaky": LeakyReLU(0.2), "relu": relu}
+SMOOTH = {"smooth leaky": SmoothLeakyReLU(0.2, 5.0), "softplus": softplus, "linear": identity}
 
 
 def both(activation, loss, seeds=SEEDS):
@@ -60,7 +60,7 @@ def test_coefficients_train_like_weights(activation, loss, rule):
 
 
 def trained():
-    direct, coefficients, sample = both(leaky_relu(0.1), hinge)
+    direct, coefficients, sample = both(LeakyReLU(0.1), hinge)
     params = fit(coefficients, GradientDescent(0.1), 30).params
     return direct, coefficients, params, {"w": rebuilt(direct, params, sample)}
 
@@ -77,7 +77,7 @@ def test_loss_norm_and_inner_products_are_those_of_the_weights():
 
 @pytest.mark.parametrize("rival", [lambda p: p, LINEAR, LAZY], ids=["network", "linear", "lazy"])
 def test_error_without_samples_is_that_on_samples(rival):
-    direct, coefficients, sample = both(leaky_relu(0.1), hinge)
+    direct, coefficients, sample = both(LeakyReLU(0.1), hinge)
     coefficients = rival(coefficients)
     params = fit(coefficients, GradientDescent(0.1), 30).params
     if rival is LINEAR:
@@ -92,7 +92,7 @@ def test_error_without_samples_is_that_on_samples(rival):
 
 
 def test_lazy_trains_like_lazy_weights():
-    direct, coefficients, sample = both(leaky_relu(0.1), logistic)
+    direct, coefficients, sample = both(LeakyReLU(0.1), logistic)
     expected = fit(direct.lazy(), GradientDescent(0.2), 20).params["w"]
     params = fit(coefficients.lazy(), GradientDescent(0.2), 20).params
     torch.testing.assert_close(rebuilt(direct, params, sample), expected, rtol=1e-9, atol=1e-12)

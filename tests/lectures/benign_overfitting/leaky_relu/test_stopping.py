@@ -9,7 +9,7 @@ import torch
 from flbook.lectures.benign_overfitting.leaky_relu.mixture import Mixture
 from flbook.lectures.benign_overfitting.leaky_relu.single_patch import SinglePatchTraining
 from flbook.lectures.benign_overfitting.leaky_relu.stopping import descend
-from flbook.models import TwoLayerCNN, leaky_relu
+from flbook.models import LeakyReLU, TwoLayerCNN
 from flbook.shapes import Quantity
 from flbook.training.fit import fit
 from flbook.training.losses import logistic
@@ -22,7 +22,7 @@ SEEDS = (0, 1, 2, 3)
 def problem(seeds=SEEDS):
     data = Mixture(n=12, d=30, gamma=0.3, flip_prob=0.2)
     sample = data.draw(seeds)
-    cnn = TwoLayerCNN(30, 4, 0.02, leaky_relu(0.1), 1.0, seed=seeds, dtype=torch.float64)
+    cnn = TwoLayerCNN(30, 4, 0.02, LeakyReLU(0.1), 1.0, seed=seeds, dtype=torch.float64)
     return SinglePatchTraining.of(data, sample, cnn)
 
 

@@ -10,7 +10,7 @@ from flbook import measures
 from flbook.data import SignalNoise
 from flbook.dynamics import Gram, GramTraining, draw_gram
 from flbook.lectures.benign_overfitting.relu_power_phase import race
-from flbook.models import relu, relu_power, softplus
+from flbook.models import ReLUPower, relu, softplus
 from flbook.training.fit import fit
 from flbook.training.optimizers import GradientDescent
 
@@ -21,7 +21,7 @@ def by_hand(q=3.0):
     gram = Gram(mu_mu=torch.tensor(4.0), mu_xi=torch.zeros(2), xi_xi=2 * eye, w_mu=torch.tensor([0.2, 0.4]),
                 w_xi=torch.tensor([[0.3, 0.9], [0.7, 0.5]]), w_w=eye, b=torch.zeros(2))
     y = torch.tensor([1.0, -1.0])
-    return GramTraining(gram.to(torch.float64), y.double(), y.double(), scale=1.0, activation=relu_power(q))
+    return GramTraining(gram.to(torch.float64), y.double(), y.double(), scale=1.0, activation=ReLUPower(q))
 
 
 def test_the_start_and_the_times_by_hand():
@@ -52,14 +52,14 @@ def test_the_race_is_run_as_forecast(q, snr):
     gram = draw_gram(n, 2 * m, d, sigma_0=0.1 / math.sqrt(d), orthogonal=True, seed=tuple(range(12)))
     y = 1.0 - 2.0 * (torch.arange(n) % 2).double()
     problem = GramTraining(gram.with_signals(torch.tensor([snr * math.sqrt(d)], dtype=torch.float64)), y, y, 1 / m,
-                           relu_power(q), law=SignalNoise(orthogonal=True).test_law)
+                           ReLUPower(q), law=SignalNoise(orthogonal=True).test_law)
     trained = fit(problem, GradientDescent((0.1, 0.2)[q == 4] * n * m / d), 500).params
     found, forecast = (measures.test_error(problem, p, 256) for p in (trained, race.forecast(problem)))
     assert (found - forecast).abs().median() < 0.01
     assert (found - forecast).abs().mean() < 0.03, "a sample that no filter sees early is not in the formula"
 
 
-@pytest.mark.parametrize("activation", [relu, relu_power(2.0), softplus])
+@pytest.mark.parametrize("activation", [relu, ReLUPower(2.0), softplus])
 def test_a_race_without_a_finite_end_is_refused(activation):
     with pytest.raises(ValueError, match=r"activation must be ReLU\^q with q > 2 for a race with a finite end"):
         race.forecast(replace(by_hand(), activation=activation))

@@ -11,7 +11,7 @@ from flbook import measures
 from flbook.data import SignalNoise
 from flbook.lectures.benign_overfitting import relu_power_phase
 from flbook.lectures.benign_overfitting.relu_power_phase import Setting, measure, run
-from flbook.models import TwoLayerCNN, relu_power
+from flbook.models import ReLUPower, TwoLayerCNN
 from flbook.training.fit import fit
 from flbook.training.network import Training
 from flbook.training.optimizers import GradientDescent
@@ -26,7 +26,7 @@ def test_a_cell_is_that_of_networks_on_drawn_vectors():
     cells = measure(setting).squeeze()
     data = SignalNoise(n=10, d=d, mu_norm=snr * math.sqrt(d), orthogonal=True)
     sample, fresh = data.draw(seeds), data.draw_test(200, seeds)
-    cnn = TwoLayerCNN(d, 10, 0.1 / math.sqrt(d), relu_power(3.0), seed=seeds, dtype=torch.float64)
+    cnn = TwoLayerCNN(d, 10, 0.1 / math.sqrt(d), ReLUPower(3.0), seed=seeds, dtype=torch.float64)
     direct = Training(cnn, sample.x, sample.observed)
     params = fit(direct, GradientDescent(setting.lr * 10 * 10 / d), setting.steps).params
     error = measures.test_error_on(direct, params, fresh.x, fresh.y).numpy()

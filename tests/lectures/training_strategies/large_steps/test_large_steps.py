@@ -14,7 +14,7 @@ from flbook.lectures.training_strategies.large_steps import Setting
 from flbook.lectures.training_strategies.large_steps.weak_feature import StrongWeakTraining
 from flbook.lectures.training_strategies.shared.by_hand import ByHand
 from flbook.lectures.training_strategies.shared.strong_weak import StrongWeak
-from flbook.models.activations import relu_power
+from flbook.models.activations import ReLUPower
 from flbook.training.batches import Batches
 from flbook.training.losses import squared
 
@@ -41,7 +41,7 @@ def test_the_data_are_two_features_and_noise_of_one_length_orthogonal_to_both():
 def test_coordinates_that_are_left_out_change_nothing():
     data = StrongWeak(n=4, d=10, weak_only=1)
     small = StrongWeakTraining.of(data, SEEDS, m=3, sigma_0=0.1)
-    cnn = TwoLayerCNN(10, 3, 0.1, activation=relu_power(2), seed=SEEDS, dtype=torch.float64)
+    cnn = TwoLayerCNN(10, 3, 0.1, activation=ReLUPower(2), seed=SEEDS, dtype=torch.float64)
     whole = Training(cnn, data.draw().x, data.labels(), squared)
     mine, theirs = (fit(Batches(p, 1), GradientDescent(1.5), 60).params for p in (small, whole))
     torch.testing.assert_close(mine["w"], theirs["w"][..., :2], rtol=1e-10, atol=1e-12)
@@ -67,7 +67,7 @@ def test_it_trains_like_coefficients_on_the_features():
     hand = StrongWeakTraining.of(data, (0,), m=3, sigma_0=0.1)
     mix = torch.zeros(6, 2, 2).double()
     mix[:4, 0, 0], mix[:, 1, 1] = data.labels()[:4], data.labels()
-    cnn = TwoLayerCNN(12, 3, 0.1, activation=relu_power(2), seed=0, dtype=torch.float64)
+    cnn = TwoLayerCNN(12, 3, 0.1, activation=ReLUPower(2), seed=0, dtype=torch.float64)
     features = torch.cat([data.feature(which)[0] for which in ("strong", "weak")])
     other = PatchTraining.of(features, mix, data.labels(), cnn, loss=squared, features=2)
     mine, theirs = (fit(Batches(p, 1), GradientDescent(1.5), 80).params for p in (hand, other))

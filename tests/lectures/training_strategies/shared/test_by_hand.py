@@ -5,7 +5,7 @@ import torch
 
 from flbook import GradientDescent, SignalNoise, Training, TwoLayerCNN, fit
 from flbook.lectures.training_strategies.shared.by_hand import ByHand
-from flbook.models.activations import Power, SmoothLeakyReLU, identity, relu, relu_power
+from flbook.models.activations import Power, ReLUPower, SmoothLeakyReLU, identity, relu
 from flbook.training.batches import Batches
 from flbook.training.losses import logistic, squared
 from flbook.training.optimizers import Adam, LabelNoise, SharpnessAware, SignDescent
@@ -14,7 +14,7 @@ SEEDS = (0, 1, 2)
 SAMPLE = SignalNoise(n=6, d=15, mu_norm=1.5).draw(SEEDS)
 RULES = {"gd": GradientDescent, "sam": lambda lr: SharpnessAware(lr, 0.2), "sign": SignDescent, "adam": Adam,
          "noise": lambda lr: LabelNoise(lr, 0.2, seed=SEEDS, axis=lr.ndim - 1)}
-SQUARE = relu_power(2)
+SQUARE = ReLUPower(2)
 
 
 def made(kind, activation=SQUARE, loss=logistic, seed=SEEDS, scale=None):
@@ -23,7 +23,7 @@ def made(kind, activation=SQUARE, loss=logistic, seed=SEEDS, scale=None):
     return kind(cnn, sample.x, sample.observed, loss)
 
 
-@pytest.mark.parametrize("activation", [relu, relu_power(3), Power(2), SmoothLeakyReLU(0.1), identity])
+@pytest.mark.parametrize("activation", [relu, ReLUPower(3), Power(2), SmoothLeakyReLU(0.1), identity])
 @pytest.mark.parametrize("loss", [logistic, squared])
 def test_the_gradient_is_that_of_automatic_differentiation(activation, loss):
     hand, auto = (made(kind, activation, loss, scale=0.02) for kind in (ByHand, Training))

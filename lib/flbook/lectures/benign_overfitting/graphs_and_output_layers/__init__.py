@@ -23,7 +23,7 @@ from flbook.dynamics.inner_products import Gram
 from flbook.dynamics.wishart import check_room, draw_gram
 from flbook.lectures.benign_overfitting.graphs_and_output_layers.graph_training import GraphTraining, convolved
 from flbook.lectures.benign_overfitting.graphs_and_output_layers.graphs import Contrast, Neighbourhoods, TwoBlockGraph
-from flbook.models.activations import relu_power
+from flbook.models.activations import ReLUPower
 from flbook.rivals import rival
 from flbook.runs import Grid, axis, labelled, lattice, sweeps
 from flbook.training.fit import fit
@@ -129,7 +129,7 @@ def exact(setting: Setting, q: float) -> GraphTraining:
     nodes = [setting.graph(degree).neighbourhoods(setting.points) for degree in setting.degree]
     return GraphTraining(
         gram.with_signals(torch.tensor(setting.snr, dtype=torch.float64) * root), y, y, scale=1 / setting.m,
-        activation=relu_power(q), law=partial(noise_preactivations, sigma_xi=1.0, orthogonal=True),
+        activation=ReLUPower(q), law=partial(noise_preactivations, sigma_xi=1.0, orthogonal=True),
         share=(matrix @ y)[:, :, None],
         nodes=Neighbourhoods(*(torch.stack(part)[:, None, None] for part in zip(*nodes, strict=True))),
     )

@@ -20,7 +20,7 @@ from flbook.domains import Count, FlipProbability, Natural, Positive, Probabilit
 from flbook.lectures.benign_overfitting.leaky_relu.mixture import Mixture
 from flbook.lectures.benign_overfitting.leaky_relu.single_patch import SampleGram, SinglePatchTraining
 from flbook.lectures.benign_overfitting.leaky_relu.stopping import Stop, descend
-from flbook.models.activations import leaky_relu
+from flbook.models.activations import LeakyReLU
 from flbook.models.cnn import initial_weights
 from flbook.rivals import rival
 from flbook.runs import Grid, axis, labelled, sweeps
@@ -123,7 +123,7 @@ def problem(setting: Setting, n: int, flip_prob: float) -> SinglePatchTraining:
     grams, sigma_xi = zip(*parts, strict=True)
     gram = SampleGram(*(torch.cat(one).unflatten(0, shape) for one in zip(*grams, strict=True)))
     size = torch.tensor(sigma_xi, dtype=torch.float64).reshape(*shape[:2], 1).expand(shape)
-    return SinglePatchTraining(gram, observed, 1.0, leaky_relu(setting.leak), sigma_xi=size, orthogonal=True)
+    return SinglePatchTraining(gram, observed, 1.0, LeakyReLU(setting.leak), sigma_xi=size, orthogonal=True)
 
 
 def drawn(setting: Setting, n: int, d: int, flip_prob: float, gamma: float) -> tuple[SampleGram, float]:

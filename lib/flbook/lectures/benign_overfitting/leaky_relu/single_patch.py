@@ -19,7 +19,7 @@ from torch import Tensor
 from flbook.data.signal_noise import noise_preactivations
 from flbook.dynamics.fresh import outputs_on_noise
 from flbook.dynamics.inner_products import Gram, joint_gram
-from flbook.models.activations import identity, leaky_relu, tangent
+from flbook.models.activations import LeakyReLU, identity, tangent
 from flbook.models.cnn import TwoLayerCNN
 from flbook.shapes import signs
 from flbook.training.losses import check_labels, hinge
@@ -68,7 +68,7 @@ class SinglePatchTraining(EmpiricalProblem):
     gram: SampleGram
     observed: Float[Tensor, "*#E n"]
     scale: float = 1.0  # weight of a filter in the output
-    activation: Callable[[Tensor], Tensor] = leaky_relu(0.1)
+    activation: Callable[[Tensor], Tensor] = LeakyReLU(0.1)
     loss: Any = hinge
     sigma_xi: float | Float[Tensor, "*#E"] = 1.0  # standard deviation of a fresh noise coordinate
     orthogonal: bool = False  # fresh noise without a component along the signal

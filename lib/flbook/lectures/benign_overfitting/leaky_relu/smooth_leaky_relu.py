@@ -16,7 +16,7 @@ from flbook.data.signal_noise import flipped_labels
 from flbook.domains import Count, FlipProbability, Natural, NonNegative, Positive, Probability
 from flbook.dynamics.wishart import check_room, draw_gram
 from flbook.lectures.benign_overfitting.leaky_relu.single_patch import SampleGram, SinglePatchTraining
-from flbook.models.activations import smooth_leaky_relu
+from flbook.models.activations import SmoothLeakyReLU
 from flbook.runs import Grid, axis, labelled, sweeps
 from flbook.training.fit import fit
 from flbook.training.losses import logistic
@@ -68,7 +68,7 @@ def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
     grams = [draw_gram(setting.n, 2 * setting.m, int(one), sigma_0=setting.sigma_0, seed=setting.seed).with_signals(row)
              for one, row in zip(setting.d, mu, strict=True)]
     gram = SampleGram(*(torch.stack(part) for part in zip(*(SampleGram.added(one, y) for one in grams), strict=True)))
-    activation = smooth_leaky_relu(setting.leak, setting.sharpness)
+    activation = SmoothLeakyReLU(setting.leak, setting.sharpness)
     training = SinglePatchTraining(gram, observed, (2 * setting.m) ** -0.5, activation, logistic)
     training = training.to(devices.device(device))
     rate = (setting.lr * setting.n / d)[:, None, None].to(training.observed)

@@ -24,7 +24,7 @@ from flbook.domains import Count, Natural, Positive, Range
 from flbook.dynamics.gram import GramTraining
 from flbook.dynamics.wishart import check_room, draw_gram
 from flbook.lectures.benign_overfitting.relu_power_phase import blow_up, race
-from flbook.models.activations import relu_power
+from flbook.models.activations import ReLUPower
 from flbook.rivals import RIVALS, Rival, rival
 from flbook.runs import Grid, axis, cached, labelled, lattice, sweeps
 from flbook.shapes import Quantity
@@ -144,7 +144,7 @@ def exact(setting: Setting, q: float, n: int) -> GramTraining:
     ).with_signals(torch.tensor(setting.snr, dtype=torch.float64) * root)
     y = alternating_labels(n)
     law = partial(noise_preactivations, sigma_xi=1.0, orthogonal=True)
-    return GramTraining(gram, y, y, scale=1 / setting.m, activation=relu_power(q), law=law)
+    return GramTraining(gram, y, y, scale=1 / setting.m, activation=ReLUPower(q), law=law)
 
 
 def step_size(setting: Setting, n: int, like: torch.Tensor, model: str = "network", q: float = 1.0) -> torch.Tensor:

@@ -12,7 +12,7 @@ import xarray as xr
 from flbook import devices, measures
 from flbook.data.images import ImageNoise, digits
 from flbook.domains import Count, Natural, Positive, Range
-from flbook.models.activations import relu_power
+from flbook.models.activations import ReLUPower
 from flbook.models.cnn import TwoLayerCNN
 from flbook.runs import Grid, axis, labelled, lattice, sweeps
 from flbook.shapes import signs
@@ -59,7 +59,7 @@ def problem(setting: Setting, snr: float, device: str = "cpu") -> Training:
     """The training problems of all seeds."""
     data = setting.data(snr)
     sample = data.draw(setting.seed)
-    cnn = TwoLayerCNN(data.d, setting.m, setting.sigma_0, relu_power(3), scale=1.0, seed=setting.seed)
+    cnn = TwoLayerCNN(data.d, setting.m, setting.sigma_0, ReLUPower(3), scale=1.0, seed=setting.seed)
     return Training(cnn, sample.x, sample.y).to(devices.device(device))
 
 

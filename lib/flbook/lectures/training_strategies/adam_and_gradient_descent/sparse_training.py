@@ -8,7 +8,7 @@ from torch import Tensor
 
 from flbook.domains import Count, NonNegative, Seeds, checked_arguments
 from flbook.lectures.training_strategies.shared.sparse_noise import SparseNoise
-from flbook.models.activations import identity, relu_power, tangent
+from flbook.models.activations import ReLUPower, identity, tangent
 from flbook.models.cnn import TwoLayerCNN
 from flbook.rivals import FrozenCNN
 from flbook.shapes import signs
@@ -19,7 +19,7 @@ from flbook.training.problem import Params
 @checked_arguments
 def network(data: SparseNoise, m: Count = 20, sigma_0: NonNegative = 0.01, seed: Seeds = 0) -> TwoLayerCNN:
     r"""The paper's network: m filters a sign, :math:`\max(z, 0)^3`, summed over filters and not averaged."""
-    return TwoLayerCNN(data.d, m, sigma_0, relu_power(3), scale=1.0, seed=seed)
+    return TwoLayerCNN(data.d, m, sigma_0, ReLUPower(3), scale=1.0, seed=seed)
 
 
 class SparseTraining(Training):

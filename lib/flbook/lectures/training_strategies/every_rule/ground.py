@@ -19,7 +19,7 @@ from flbook.lectures.training_strategies.shared.margins import Margins
 from flbook.lectures.training_strategies.shared.rare_features import RareFeatures
 from flbook.lectures.training_strategies.shared.sparse_noise import SparseNoise
 from flbook.lectures.training_strategies.shared.strong_weak import StrongWeak
-from flbook.models.activations import Power, SmoothLeakyReLU, cube, identity, relu, relu_power
+from flbook.models.activations import Power, ReLUPower, SmoothLeakyReLU, cube, identity, relu
 from flbook.models.cnn import TwoLayerCNN
 from flbook.training.losses import logistic, squared
 
@@ -111,12 +111,12 @@ _ENVIRONMENTS = Environments(n=160, d=20, sigma_xi=0.1)
 
 GROUNDS = {
     "signal-noise, ReLU": Ground(SIGNAL, replace(SIGNAL, n=POINTS), 10, 1e-3, relu),
-    "signal-noise, squared ReLU": Ground(SIGNAL, replace(SIGNAL, n=POINTS), 5, 0.01, relu_power(2)),
+    "signal-noise, squared ReLU": Ground(SIGNAL, replace(SIGNAL, n=POINTS), 5, 0.01, ReLUPower(2)),
     "margins": Ground(_MARGINS, replace(_MARGINS, n=POINTS, share=0.9), 5, 0.02, cube, 1.0,
                       which=lambda data: data.margins() < 1),
-    "strong and weak": Ground(_WEAK, replace(_WEAK, n=POINTS, weak_only=POINTS), 8, 0.01, relu_power(2), loss=squared,
+    "strong and weak": Ground(_WEAK, replace(_WEAK, n=POINTS, weak_only=POINTS), 8, 0.01, ReLUPower(2), loss=squared,
                               which=lambda data: torch.arange(data.n) >= data.n - data.weak_only, patch=1),
-    "sparse noise": Ground(_SPARSE, replace(_SPARSE, n=POINTS), 10, 0.01, relu_power(3), 1.0),
+    "sparse noise": Ground(_SPARSE, replace(_SPARSE, n=POINTS), 10, 0.01, ReLUPower(3), 1.0),
     "rare features": Ground(_RARE, replace(_RARE, n=240, frequency=(0.05, 0.05, 0.9)), 4, 0.01, SmoothLeakyReLU(0.1),
                             which=lambda data: data.kinds() == data.features - 1),
     "common and rare": Ground(_MIXED, replace(_MIXED, n=POINTS, share=1.0), 5, 0.01, Power(2),

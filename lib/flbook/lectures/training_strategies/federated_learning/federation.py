@@ -19,7 +19,7 @@ from flbook import devices, measures, rng
 from flbook.data.signal_noise import alternating_labels
 from flbook.domains import Count, NonNegative, Positive
 from flbook.dynamics.patches import Basis, PatchTraining
-from flbook.models.activations import relu_power
+from flbook.models.activations import ReLUPower
 from flbook.models.cnn import initial_weights
 from flbook.runs import Grid
 from flbook.shapes import signs
@@ -67,7 +67,7 @@ def pooled(
     signal = torch.cat([y[:, None] * signals.double().repeat_interleave(n, 0), xi.new_zeros(total, total)], 1)
     noise = torch.cat([xi.new_zeros(total, features), torch.eye(total, dtype=torch.float64)], 1)
     a = signs(w.shape[-2], w) / federation.m
-    training = PatchTraining(Basis.of(vectors, w), torch.stack([signal, noise], 1), y, a, relu_power(3),
+    training = PatchTraining(Basis.of(vectors, w), torch.stack([signal, noise], 1), y, a, ReLUPower(3),
                             features=features, sigma_xi=federation.sigma_xi, orthogonal=True)
     return training.to(devices.device(device), torch.float32)
 

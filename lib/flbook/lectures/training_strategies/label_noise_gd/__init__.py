@@ -20,7 +20,7 @@ from flbook.dynamics.gram import GramTraining
 from flbook.dynamics.inner_products import Gram
 from flbook.dynamics.wishart import check_room, draw_gram
 from flbook.lectures.training_strategies.label_noise_gd.lead import Followed
-from flbook.models.activations import relu_power
+from flbook.models.activations import ReLUPower
 from flbook.runs import Grid, axis, cached, labelled, sweeps
 from flbook.shapes import Quantity
 from flbook.training.fit import fit
@@ -99,7 +99,7 @@ def problem(setting: Setting, device: str = "cpu") -> GramTraining:
     gram = Gram(*(part[:, 0] for part in unit.with_signals(torch.tensor([setting.mu], dtype=torch.float64))))
     y = alternating_labels(setting.n)
     law = partial(noise_preactivations, sigma_xi=setting.sigma_xi, orthogonal=True)
-    training = GramTraining(gram, y, y, scale=1 / setting.m, activation=relu_power(2), law=law)
+    training = GramTraining(gram, y, y, scale=1 / setting.m, activation=ReLUPower(2), law=law)
     return training.to(devices.device(device), torch.float32)
 
 

@@ -9,13 +9,13 @@ from torch import Tensor, nn
 from flbook import measures
 from flbook.lectures.training_strategies.shared.by_hand import ByHand
 from flbook.lectures.training_strategies.shared.strong_weak import StrongWeak
-from flbook.models.activations import relu_power
+from flbook.models.activations import ReLUPower
 from flbook.models.cnn import TwoLayerCNN
 from flbook.training.losses import squared
 from flbook.training.network import Training
 from flbook.training.problem import Params
 
-SQUARE = relu_power(2)
+SQUARE = ReLUPower(2)
 
 
 class StrongWeakTraining(ByHand):
