@@ -9,7 +9,7 @@ from flbook.lectures.training_strategies.momentum.margin_training import (
     coasting_to,
     feature_coefficient,
     generalisation,
-    training,
+    two_margin_training,
 )
 from flbook.lectures.training_strategies.shared.margins import Margins
 from flbook.models.activations import cube
@@ -34,7 +34,7 @@ def test_patches_are_the_feature_times_label_and_margin_and_noise_orthogonal_to_
 @pytest.mark.parametrize("memory", [0.5, 10.0])
 def test_coefficients_are_direct_training(memory):
     sample = DATA.draw(seed=(0, 1))
-    problem, direct = training(DATA, sample, cnn((0, 1))), Training(cnn((0, 1)), sample.x, sample.y)
+    problem, direct = two_margin_training(DATA, sample, cnn((0, 1))), Training(cnn((0, 1)), sample.x, sample.y)
     params, weights = (fit(one, rule(0.5, memory), 200).params for one in (problem, direct))
     torch.testing.assert_close(problem.predict(params), direct.predict(weights), rtol=1e-9, atol=1e-12)
     torch.testing.assert_close(feature_coefficient(problem, params), weights["w"][..., 0].flatten(-2).norm(dim=-1))
@@ -43,7 +43,7 @@ def test_coefficients_are_direct_training(memory):
 @pytest.mark.parametrize("margin", [0.2, 1.0])
 def test_errors_are_those_on_drawn_samples_of_either_label(margin):
     sample = DATA.draw(seed=3)
-    problem, direct = training(DATA, sample, cnn(3)), Training(cnn(3), sample.x, sample.y)
+    problem, direct = two_margin_training(DATA, sample, cnn(3)), Training(cnn(3), sample.x, sample.y)
     params, weights = (fit(one, GradientDescent(0.5), 300).params for one in (problem, direct))
     fresh = generalisation(problem, params, margin, points=8192)
     xi = DATA.sigma_xi * rng.normal((20_000, DATA.d), 5, "fresh")
@@ -58,7 +58,7 @@ def test_errors_are_those_on_drawn_samples_of_either_label(margin):
 
 
 def test_a_feature_coasts_by_memory_times_velocity():
-    problem = training(DATA, DATA.draw(seed=0), cnn(0))
+    problem = two_margin_training(DATA, DATA.draw(seed=0), cnn(0))
     start = problem.start()
     grad = problem.gradient(start)
     stepped = fit(problem, GradientDescent(7.0), 1).params

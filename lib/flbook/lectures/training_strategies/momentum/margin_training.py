@@ -14,7 +14,7 @@ from flbook.training.losses import logistic
 from flbook.training.problem import Params
 
 
-def training(data: Margins, sample: MarginSample, cnn: TwoLayerCNN) -> PatchTraining:
+def two_margin_training(data: Margins, sample: MarginSample, cnn: TwoLayerCNN) -> PatchTraining:
     """The training problem in coefficients: the same as ``Training(cnn, sample.x, sample.y)``."""
     mix = sample.y.new_zeros(data.n, 2, data.n + 1)
     mix[:, 0, 0] = sample.margin * sample.y
