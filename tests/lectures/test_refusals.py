@@ -2,7 +2,8 @@
 
 import pytest
 
-from flbook.runs import settings
+from flbook import lectures
+from flbook.runs.shelf import Shelf
 
 BENIGN = "benign_overfitting/"
 CONTEXT = "in_context_learning/"
@@ -62,5 +63,5 @@ REFUSED = [
 @pytest.mark.parametrize("name, change, sentence", REFUSED, ids=[f"{name} {change}" for name, change, _ in REFUSED])
 def test_refused(name, change, sentence):
     with pytest.raises(ValueError, match=sentence) as error:
-        settings.find(name).Setting.tiny().thinned(**change)
+        Shelf(lectures).find(name).setting("tiny", **change)
     assert "\n" not in str(error.value)

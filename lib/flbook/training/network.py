@@ -43,8 +43,9 @@ class Training(Problem):
 
     def __init__(self, model: nn.Module, x: Tensor, observed: Tensor, loss=logistic):
         getattr(loss, "check", check_labels)(observed)
-        if not bool(torch.isfinite(x).all()):
-            raise ValueError(f"x must be finite; found {x[~torch.isfinite(x)].flatten()[0].item():g}")
+        outside = ~torch.isfinite(x)
+        if bool(outside.any()):
+            raise ValueError(f"x must be finite; found {x[outside].flatten()[0].item():g}")
         lead = x.ndim - 1 - getattr(model, "sample_axes", 2)
         if x.shape[lead] != observed.shape[-1]:
             raise ValueError(f"x holds {x.shape[lead]} samples, shape {tuple(x.shape)}, but observed labels have shape "

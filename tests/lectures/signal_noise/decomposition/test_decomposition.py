@@ -7,14 +7,14 @@ import xarray as xr
 
 from flbook import devices
 from flbook.data.signal_noise import SignalNoise
-from flbook.lectures.signal_noise import decomposition as experiment
-from flbook.lectures.signal_noise.decomposition import Setting
+from flbook.lectures.signal_noise import decomposition
+from flbook.lectures.signal_noise.decomposition import Setting, experiment
 from flbook.models.cnn import TwoLayerCNN
 from flbook.training.fit import fit
 from flbook.training.network import Training
 from flbook.training.optimizers import GradientDescent
 
-TINY = Setting.tiny().thinned(model=("network",))
+TINY = experiment.setting("tiny", model=("network",))
 
 
 @pytest.mark.parametrize("device", devices.present())
@@ -28,10 +28,10 @@ def test_signal_and_noise_are_learned_alike_on_every_device(device):
 def test_the_first_step_follows_the_recursion():
     """From zero weights every margin is 0, so gamma/rho is known: half the samples see a filter's signal."""
     zero = TINY.thinned(start=1e-9)
-    measured = experiment.ratio(experiment.run(zero)).squeeze("model").mean("seed")
+    measured = decomposition.ratio(experiment.run(zero)).squeeze("model").mean("seed")
     law = (1 - 2 * measured.flip_prob) * measured.n_snr2 / 2
     np.testing.assert_allclose(measured.sel(d=10**7), law.transpose("flip_prob", "n_snr2"), rtol=2e-3)
-    linear = experiment.ratio(experiment.run(zero.thinned(model=("linear",)))).squeeze("model").mean("seed")
+    linear = decomposition.ratio(experiment.run(zero.thinned(model=("linear",)))).squeeze("model").mean("seed")
     np.testing.assert_allclose(linear.sel(d=10**7), 2 * law.transpose("flip_prob", "n_snr2"), rtol=2e-3)
 
 
@@ -40,12 +40,12 @@ def test_coefficients_of_a_known_move():
     along_mu = torch.tensor([[1.5], [-0.5]], dtype=torch.float64)  # (sign, filter)
     along_xi = torch.linspace(-1, 1, 10, dtype=torch.float64).reshape(2, 1, 5)
     move = along_mu[..., None] * sample.mu + along_xi @ sample.xi
-    found = experiment.decompose(move, sample)
+    found = decomposition.decompose(move, sample)
     torch.testing.assert_close(found, (along_mu, along_xi))
-    assert float(experiment.outside(move, sample).abs().max()) < 1e-14
+    assert float(decomposition.outside(move, sample).abs().max()) < 1e-14
     beside = torch.linalg.qr(torch.cat([sample.mu[None], sample.xi]).T, mode="complete").Q[:, -1]
     length = move.norm(dim=-1)[..., None]
-    torch.testing.assert_close(experiment.outside(move + length * beside, sample), torch.full_like(along_mu, 0.5))
+    torch.testing.assert_close(decomposition.outside(move + length * beside, sample), torch.full_like(along_mu, 0.5))
 
 
 def test_the_share_outside_is_taken_member_by_member():
@@ -55,14 +55,14 @@ def test_the_share_outside_is_taken_member_by_member():
     moved = fit(Training(cnn, sample.x, sample.observed), GradientDescent(0.1), 3).params["w"] - cnn.w.detach()
     noise = torch.ones_like(moved)
     for k, seed in enumerate(seeds):
-        alone = experiment.outside((moved + noise)[k], data.draw(seed))
-        torch.testing.assert_close(experiment.outside(moved + noise, sample)[k], alone)
-    assert float(experiment.outside(moved, sample).max()) < 1e-12
+        alone = decomposition.outside((moved + noise)[k], data.draw(seed))
+        torch.testing.assert_close(decomposition.outside(moved + noise, sample)[k], alone)
+    assert float(decomposition.outside(moved, sample).max()) < 1e-12
 
 
 def test_both_ways_of_the_clock_train():
-    found = experiment.timed(Setting(n=6, m=2, steps=2), repeats=1, dimensions=(50, 60), direct=(50,))
+    found = decomposition.timed(Setting(n=6, m=2, steps=2), repeats=1, dimensions=(50, 60), direct=(50,))
     assert found["drawn_d"] == [50.0, 60.0] and found["direct_d"] == [50.0] and found["timed_steps"] == 2
     assert min(found["drawn_seconds"] + found["direct_seconds"]) > 0
-    drawn = experiment.clock(xr.Dataset(attrs=found), "drawn")
+    drawn = decomposition.clock(xr.Dataset(attrs=found), "drawn")
     assert drawn.d.values.tolist() == [50.0, 60.0] and drawn.attrs["long_name"] == "set-up and 2 steps"

@@ -5,18 +5,19 @@ import pytest
 import torch
 from scipy.special import ndtr
 
-from flbook import devices
 from flbook.data.signal_noise import SignalNoise
 from flbook.estimators import averaging
-from flbook.lectures.signal_noise.signal_noise_model import averaging_classifier as experiment
-from flbook.lectures.signal_noise.signal_noise_model.averaging_classifier import Setting, exact_error, quadrature_error
+from flbook.lectures.signal_noise.signal_noise_model.averaging_classifier import (
+    exact_error,
+    experiment,
+    quadrature_error,
+)
 
-TINY = Setting.tiny()
+TINY = experiment.setting("tiny")
 
 
-@pytest.mark.parametrize("device", devices.present())
-def test_simulation_and_formulas_agree(device):
-    found = experiment.run(TINY, device)
+def test_simulation_and_formulas_agree():
+    found = experiment.run(TINY)
     np.testing.assert_allclose(found.exact, found.quadrature, atol=1e-10)
     np.testing.assert_allclose(found.test_error.mean("seed"), found.exact, atol=0.06)
     np.testing.assert_allclose(found.closed_form, found.exact, atol=0.02)

@@ -28,13 +28,11 @@ from flbook.dynamics.gram import GramTraining
 from flbook.dynamics.wishart import check_room, draw_training
 from flbook.models.cnn import TwoLayerCNN
 from flbook.rivals import rival
-from flbook.runs import Grid, axis, sweeps
+from flbook.runs import Experiment, Grid, axis
 from flbook.shapes import Quantity, signs
 from flbook.training.fit import fit, log_steps
 from flbook.training.network import Training
 from flbook.training.optimizers import GradientDescent
-
-VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -55,45 +53,45 @@ class Setting(Grid):
     lr: Positive = 0.5  # step size, in units of nm/(sigma_xi^2 d): then an active rho grows by lr/2 in the first step
     steps: Count = 300
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """Every model, two dimensions far apart, in a blink."""
-        return cls(model=("network", "linear", "lazy"), d=(300, 10**7), flip_prob=(0.0, 0.2), n_snr2=(0.5, 4.0),
-                   seed=(0, 1, 2), n=10, m=8, steps=12)
-
-    @classmethod
-    def rivals(cls) -> "Setting":
-        """One dimension, without flips, with the models whose features do not move beside the network."""
-        return cls(model=("network", "linear", "lazy"), d=(10_000,), flip_prob=(0.0,), n_snr2=(0.3, 1.0, 3.0))
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        """Five dimensions, three flip probabilities, nine signal strengths, a hundred seeds, and longer training."""
-        strengths = (0.03, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
-        return cls(d=(1_000, 10_000, 100_000, 1_000_000, 10_000_000), flip_prob=(0.0, 0.1, 0.2), n_snr2=strengths,
-                   seed=tuple(range(100)), steps=1000)
-
     def check(self) -> None:
         """Refuse cells in which vectors are too short."""
         for d in self.d:
             check_room(self.n, 2 * self.m, d)
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Train every cell and record gamma and rho; dimensions (model, d, flip_prob, n_snr2, seed, step)."""
-    training = problem(setting, device)
-    unit = torch.tensor(setting.d, dtype=torch.float64).reciprocal()[:, None, None] * setting.n * setting.m
-    rule = GradientDescent((setting.lr * unit).expand(len(setting.flip_prob), -1, -1, -1))
-    axes, at = ("flip_prob", "d", "seed", "n_snr2"), log_steps(setting.steps, 30)
-    rows = []
-    for name in setting.model:
-        chosen = rival(training, name)
-        rows.append(fit(chosen, rule, setting.steps, quantities(chosen), axes, at).history)
-    whole = xr.concat(rows, "model").transpose("model", "d", "flip_prob", "n_snr2", "seed", "step")
-    return whole.assign_coords(setting.coordinates())
+experiment = Experiment(
+    Setting, version=1, loops=("model",), stored="longer",
+    chunk={"d": 1, "flip_prob": 1, "seed": 25},  # arrays that stay in the processor's cache: half the time
+    presets={
+        "tiny": ("Every model, two dimensions far apart, in a blink", dict(
+            model=("network", "linear", "lazy"), d=(300, 10**7), flip_prob=(0.0, 0.2), n_snr2=(0.5, 4.0),
+            seed=(0, 1, 2), n=10, m=8, steps=12)),
+        "rivals": ("One dimension, without flips, with the models whose features do not move beside the network", dict(
+            model=("network", "linear", "lazy"), d=(10_000,), flip_prob=(0.0,), n_snr2=(0.3, 1.0, 3.0))),
+        "longer": ("Five dimensions, three flip probabilities, nine signals, a hundred seeds, and more steps", dict(
+            d=(1_000, 10_000, 100_000, 1_000_000, 10_000_000), flip_prob=(0.0, 0.1, 0.2),
+            n_snr2=(0.03, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0), seed=tuple(range(100)), steps=1000)),
+    },
+)
 
 
-run = sweeps(measure, chunk={"d": 1, "flip_prob": 1, "seed": 25})  # arrays that stay in the cache: half the time
+@experiment.shared()
+def drawn(s: Setting, device: str) -> GramTraining:
+    """The problems that every model trains."""
+    return problem(s, device)
+
+
+@experiment.cell
+def cell(s: Setting, device: str) -> xr.Dataset:
+    """Train one model and record gamma and rho; dimensions (d, flip_prob, n_snr2, seed, step)."""
+    training = drawn(s, device)
+    unit = torch.tensor(s.d, dtype=torch.float64).reciprocal()[:, None, None] * s.n * s.m
+    rule = GradientDescent((s.lr * unit).expand(len(s.flip_prob), -1, -1, -1).to(training.observed))
+    axes, chosen = ("flip_prob", "d", "seed", "n_snr2"), rival(training, s.model)
+    return fit(chosen, rule, s.steps, quantities(chosen), axes, log_steps(s.steps, 30)).history
+
+
+run = experiment.run
 
 
 def problem(setting: Setting, device: str = "cpu") -> GramTraining:
@@ -135,14 +133,16 @@ def ratio(dataset: xr.Dataset, step: int = 1) -> xr.DataArray:
     return (at.gamma / at.rho).drop_vars("step").assign_attrs(long_name=f"γ/ρ, {name} step", units="1")
 
 
-def stored(dataset: xr.Dataset) -> xr.Dataset:
-    """Of a run: the two ratios seed by seed, the curves averaged over seeds; of a paper run also what d costs."""
-    kept = dataset.squeeze("model", drop=True)
+@experiment.kept
+def kept(dataset: xr.Dataset) -> xr.Dataset:
+    """Of a run: the two ratios seed by seed, the curves averaged over seeds; of the longer one also what d costs."""
+    one = dataset.squeeze("model", drop=True)
     with xr.set_options(keep_attrs=True):
-        mean = kept[["gamma", "rho"]].mean("seed").astype("float32")
-        kept = mean.assign(ratio_first=ratio(kept, 1).astype("float32"), ratio_last=ratio(kept, -1).astype("float32"),
-                           train_error=kept.train_error.isel(step=-1).mean("seed").drop_vars("step").astype("float32"))
-    return kept.assign_attrs(timed() if dataset.attrs.get("scale") == "paper" else {})
+        mean = one[["gamma", "rho"]].mean("seed").astype("float32")
+        error = one.train_error.isel(step=-1).mean("seed").drop_vars("step").astype("float32")
+        mean = mean.assign(ratio_first=ratio(one, 1).astype("float32"), ratio_last=ratio(one, -1).astype("float32"),
+                           train_error=error)
+    return mean.assign_attrs(timed() if dataset.attrs.get("scale") == "longer" else {})
 
 
 def decompose(
@@ -199,8 +199,8 @@ def timed(
     } | {"timed_steps": setting.steps}
 
 
-def clock(paper: xr.Dataset, way: str) -> xr.DataArray:
+def clock(stored: xr.Dataset, way: str) -> xr.DataArray:
     """Seconds over d that a stored result took to train one network, "drawn" in coefficients or "direct"."""
-    d = ("d", paper.attrs[f"{way}_d"], {"long_name": "patch dimension d", "units": "1"})
-    about = {"long_name": f"set-up and {paper.attrs['timed_steps']} steps", "units": "s"}
-    return xr.DataArray(paper.attrs[f"{way}_seconds"], dims="d", coords={"d": d}, attrs=about)
+    d = ("d", stored.attrs[f"{way}_d"], {"long_name": "patch dimension d", "units": "1"})
+    about = {"long_name": f"set-up and {stored.attrs['timed_steps']} steps", "units": "s"}
+    return xr.DataArray(stored.attrs[f"{way}_seconds"], dims="d", coords={"d": d}, attrs=about)

@@ -14,7 +14,6 @@ from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 import torch
-import xarray as xr
 from jaxtyping import Float
 from scipy.special import ndtr
 from torch import Tensor, nn
@@ -25,22 +24,21 @@ from flbook.domains import Count, Natural, NonNegative, Positive, Range
 from flbook.models.activations import identity, relu
 from flbook.models.cnn import TwoLayerCNN
 from flbook.rivals import RIVALS, FrozenCNN, Rival
-from flbook.runs import Grid, axis, labelled, sweeps
+from flbook.runs import Experiment, Grid, axis
 from flbook.training.fit import fit
 from flbook.training.network import Training
 from flbook.training.optimizers import GradientDescent
 from flbook.training.problem import Params
 
-VERSION = 1
-
-NAMES = {
-    "train_error": "training error",
-    "test_error": "test error",
-    "new_noise_error": "error on training images beside fresh noise",
-    "noise_share": "share of a training decision that rests on its noise patch",
-}
-
 Digit = Annotated[int, Range(0, 9)]
+
+
+def enlargement(d: int) -> int:
+    """How often a digit of 8 x 8 pixels is enlarged to have d."""
+    edge = math.isqrt(d // 64)
+    if edge < 1 or 64 * edge**2 != d:
+        raise ValueError(f"d must be 64 times a square, as in 64, 256, 576 or 1024, to enlarge 8 x 8 pixels; got {d}")
+    return edge
 
 
 @dataclass(frozen=True)
@@ -65,40 +63,45 @@ class Setting(Grid):
     steps: Natural = 50
     points: Count = 200  # fresh noise patches, each beside every image
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """Every model on six digits, memorised and learned."""
-        return cls(n=(6,), d=(64, 256), snr=(0.1, 2.0), seed=(0, 1, 2), points=40, steps=10)
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        """Sample sizes and picture sizes over a factor of four and sixteen, twenty seeds."""
-        return cls(
-            n=(20, 40, 80), d=(256, 1024, 4096), seed=tuple(range(20)), points=300,
-            snr=(0.02, 0.03, 0.04, 0.055, 0.075, 0.1, 0.14, 0.19, 0.26, 0.36, 0.5),
-        )
-
     def check(self) -> None:
         """Refuse pictures that are no enlarged digits."""
         for d in self.d:
             enlargement(d)
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Train and judge every cell; dimensions (n, d, model, seed, snr)."""
-    cells: dict[str, list[Tensor]] = {name: [] for name in NAMES}
-    for n in setting.n:
-        for d in setting.d:
-            drawn = ensemble(setting, n, d, device)
-            for model in setting.model:
-                for name, value in judge(*train(model, setting, drawn), drawn).items():
-                    cells[name].append(value)
-    dims = ("n", "d", "model", "seed", "snr")
-    return labelled({name: (dims, cells[name], text, "fraction") for name, text in NAMES.items()},
-                    setting.coordinates())
+experiment = Experiment(
+    Setting, version=1, loops=("n", "d", "model"), left=("seed", "snr"), chunk={"seed": 7}, stored="longer",
+    gives={
+        "train_error": ("training error", "fraction"),
+        "test_error": ("test error", "fraction"),
+        "new_noise_error": ("error on training images beside fresh noise", "fraction"),
+        "noise_share": ("share of a training decision that rests on its noise patch", "fraction"),
+    },
+    presets={
+        "tiny": ("Every model on six digits, memorised and learned", dict(
+            n=(6,), d=(64, 256), snr=(0.1, 2.0), seed=(0, 1, 2), points=40, steps=10)),
+        "longer": ("Sample sizes and picture sizes over a factor of four and sixteen, twenty seeds", dict(
+            n=(20, 40, 80), d=(256, 1024, 4096), seed=tuple(range(20)), points=300,
+            snr=(0.02, 0.03, 0.04, 0.055, 0.075, 0.1, 0.14, 0.19, 0.26, 0.36, 0.5))),
+    },
+)
 
 
-run = sweeps(measure, chunk={"seed": 7})
+@experiment.shared("n", "d")
+def drawn(s: Setting, device: str) -> "Ensemble":
+    """The data that every model trains on."""
+    return ensemble(s, s.n, s.d, device)
+
+
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, Tensor]:
+    """Train and judge one model on pictures of one size; its ensemble has one axis for all (seed, snr)."""
+    data = drawn(s, device)
+    judged = judge(*train(s.model, s, data), data)
+    return {name: value.unflatten(0, (len(s.seed), -1)) for name, value in judged.items()}
+
+
+run = experiment.run
 
 
 class Ensemble(NamedTuple):
@@ -111,14 +114,6 @@ class Ensemble(NamedTuple):
     noise: Float[Tensor, "E points d"]  # fresh noise patches
     snr: Float[Tensor, " E"]
     seed: tuple[int, ...]
-
-
-def enlargement(d: int) -> int:
-    """How often a digit of 8 x 8 pixels is enlarged to have d."""
-    edge = math.isqrt(d // 64)
-    if edge < 1 or 64 * edge**2 != d:
-        raise ValueError(f"d must be 64 times a square, as in 64, 256, 576 or 1024, to enlarge 8 x 8 pixels; got {d}")
-    return edge
 
 
 def pictures(setting: Setting, d: int) -> Images:

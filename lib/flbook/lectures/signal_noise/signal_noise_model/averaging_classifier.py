@@ -15,16 +15,13 @@ from typing import Annotated
 
 import numpy as np
 import torch
-import xarray as xr
 from scipy.special import ndtr
 
-from flbook import devices, theory
-from flbook.data.signal_noise import SignalNoise
+from flbook import theory
+from flbook.data.signal_noise import Sample, SignalNoise
 from flbook.domains import Count, FlipProbability, Natural, Positive, Range
 from flbook.estimators import averaging
-from flbook.runs import Grid, axis, labelled, sweeps
-
-VERSION = 1
+from flbook.runs import Experiment, Grid, axis
 
 
 @dataclass(frozen=True)
@@ -38,24 +35,20 @@ class Setting(Grid):
     d: Annotated[int, Range(2)] = 400  # dimension
     sets: Count = 100  # training sets a seed
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """Twenty training sets a seed."""
-        return cls(flip_prob=(0.0, 0.2), r=(0.5, 5.0), seed=(0, 3), n=10, d=60, sets=20)
 
-
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Simulated errors, dimensions (flip_prob, r, seed), and what three formulas say, dimensions (flip_prob, r)."""
-    errors = [simulated(setting, p, device) for p in setting.flip_prob]
-    formulas = {"closed_form": theory.averaging_error, "exact": exact_error, "quadrature": quadrature_error}
-    cells = [[(setting.n, strength(setting, r), setting.d, p) for r in setting.r] for p in setting.flip_prob]
-    said = {name: (("flip_prob", "r"), [[formula(*cell) for cell in row] for row in cells], f"test error, {name}",
-                   "fraction") for name, formula in formulas.items()}
-    return labelled({"test_error": (("flip_prob", "r", "seed"), errors, "test error", "fraction")} | said,
-                    setting.coordinates())
-
-
-run = sweeps(measure)
+experiment = Experiment(
+    Setting, version=1, loops=("flip_prob", "seed", "r"), devices=("cpu",),  # most of the time goes into drawing
+    gives={
+        "test_error": ("test error", "fraction", ("flip_prob", "r", "seed")),
+        "closed_form": ("test error, closed_form", "fraction", ("flip_prob", "r")),
+        "exact": ("test error, exact", "fraction", ("flip_prob", "r")),
+        "quadrature": ("test error, quadrature", "fraction", ("flip_prob", "r")),
+    },
+    presets={
+        "tiny": ("Twenty training sets a seed", dict(
+            flip_prob=(0.0, 0.2), r=(0.5, 5.0), seed=(0, 3), n=10, d=60, sets=20)),
+    },
+)
 
 
 def strength(setting: Setting, r: float) -> float:
@@ -63,22 +56,33 @@ def strength(setting: Setting, r: float) -> float:
     return (r * setting.d / setting.n) ** 0.25
 
 
-def simulated(setting: Setting, p: float, device: str) -> torch.Tensor:
-    r"""Mean test error over the training sets of each seed, shape (r, seed).
+@experiment.shared("flip_prob", "seed")
+def drawn(s: Setting, device: str) -> Sample:
+    """A seed's training sets."""
+    data = SignalNoise(n=s.n, d=s.d, mu_norm=1.0, flip_prob=s.flip_prob)
+    return data.draw(tuple(range(s.sets * s.seed, s.sets * (s.seed + 1))))
+
+
+@experiment.shared("flip_prob", "r")
+def said(s: Setting, device: str) -> dict[str, float]:
+    """What three formulas say."""
+    formulas = {"closed_form": theory.averaging_error, "exact": exact_error, "quadrature": quadrature_error}
+    return {name: formula(s.n, strength(s, s.r), s.d, s.flip_prob) for name, formula in formulas.items()}
+
+
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, torch.Tensor | float]:
+    r"""Mean test error over the training sets of a seed, and the formulas.
 
     Given w the error is exactly :math:`\Phi(-\langle w, \mu\rangle / (\sigma_\xi\|w\|))`; no test data is drawn.
     """
-    data = SignalNoise(n=setting.n, d=setting.d, mu_norm=1.0, flip_prob=p)
-    columns = []
-    for seed in setting.seed:
-        sample = data.draw(tuple(range(setting.sets * seed, setting.sets * (seed + 1))))
-        signal, noise, mu, observed = (part.to(devices.device(device)) for part in (
-            sample.x[..., 0, :], sample.xi, sample.mu, sample.observed))
-        ws = [averaging(strength(setting, r) * signal + noise, observed) for r in setting.r]
-        errors = [torch.special.ndtr(-strength(setting, r) * (w @ mu) / w.norm(dim=-1))
-                  for r, w in zip(setting.r, ws, strict=True)]
-        columns.append(torch.stack([error.mean() for error in errors]))
-    return torch.stack(columns, -1)
+    sample, mu_norm = drawn(s, device), strength(s, s.r)
+    w = averaging(mu_norm * sample.x[..., 0, :] + sample.xi, sample.observed)
+    error = torch.special.ndtr(-mu_norm * (w @ sample.mu) / w.norm(dim=-1))
+    return {"test_error": error.mean()} | said(s, device)
+
+
+run = experiment.run
 
 
 def exact_error(n: int, mu_norm: float, d: int, flip_prob: float = 0.0, sigma_xi: float = 1.0) -> float:

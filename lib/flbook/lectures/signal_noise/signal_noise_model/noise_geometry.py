@@ -11,20 +11,10 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import torch
-import xarray as xr
 
-from flbook import devices
 from flbook.data.signal_noise import SignalNoise
 from flbook.domains import Natural, Range
-from flbook.runs import Grid, axis, labelled, sweeps
-
-VERSION = 1
-
-NAMES = {
-    "noise_length": "spread of |ξ|² over its mean",
-    "noise_overlap": "root mean square cosine, noise with noise",
-    "signal_overlap": "root mean square cosine, noise with signal",
-}
+from flbook.runs import Experiment, Grid, axis
 
 
 @dataclass(frozen=True)
@@ -35,30 +25,29 @@ class Setting(Grid):
     seed: tuple[Natural, ...] = axis(range(16), "seed")
     n: Annotated[int, Range(2)] = 300  # noise vectors a seed
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """Forty vectors a seed."""
-        return cls(d=(3, 50), seed=(0, 1, 2), n=40)
+
+experiment = Experiment(
+    Setting, version=1, loops=("d",), devices=("cpu",),  # most of the time goes into drawing
+    gives={
+        "noise_length": ("spread of |ξ|² over its mean", "1"),
+        "noise_overlap": ("root mean square cosine, noise with noise", "1"),
+        "signal_overlap": ("root mean square cosine, noise with signal", "1"),
+    },
+    presets={"tiny": ("Forty vectors a seed", dict(d=(3, 50), seed=(0, 1, 2), n=40))},
+)
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Spreads and root mean square cosines; dimensions (d, seed)."""
-    rows = [torch.stack(spreads(setting, d, device)) for d in setting.d]
-    return labelled({name: (("d", "seed"), part, text)
-                     for (name, text), part in zip(NAMES.items(), torch.stack(rows, 1), strict=True)},
-                    setting.coordinates())
-
-
-run = sweeps(measure)
-
-
-def spreads(setting: Setting, d: int, device: str) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """For one d: the spread of squared lengths, and the cosines with other noise and with the signal, one a seed."""
-    sample = SignalNoise(n=setting.n, d=d).draw(setting.seed)
-    xi, mu = sample.xi.to(devices.device(device)), sample.mu.to(devices.device(device))
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, torch.Tensor]:
+    """The spread of squared lengths, and root mean square cosines with other noise and with the signal, one a seed."""
+    sample = SignalNoise(n=s.n, d=s.d).draw(s.seed)
+    xi, mu = sample.xi, sample.mu
     square = xi.square().sum(-1)
     unit = xi / square.sqrt()[..., None]
     all_pairs = torch.einsum("...id,...kd->...ik", unit, unit).square().sum((-2, -1))
-    different = (all_pairs - setting.n) / (setting.n * (setting.n - 1))  # less n cosines of 1
+    different = (all_pairs - s.n) / (s.n * (s.n - 1))  # less n cosines of 1
     with_mu = (unit @ mu / mu.norm()).square().mean(-1)
-    return square.std(-1) / d, different.sqrt(), with_mu.sqrt()
+    return {"noise_length": square.std(-1) / s.d, "noise_overlap": different.sqrt(), "signal_overlap": with_mu.sqrt()}
+
+
+run = experiment.run
