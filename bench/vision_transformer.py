@@ -8,15 +8,14 @@ sample of cells and scaled to the grid. Both times include drawing data and test
 """
 
 import time
-from dataclasses import replace
 
 import torch
 from record import record
 from torch import nn
 
-from flbook.lectures.benign_overfitting.vision_transformer import Setting, measure
+from flbook.lectures.benign_overfitting.vision_transformer import experiment
 
-SETTING = replace(Setting.book(), model=("transformer",))
+SETTING = experiment.setting("book", model=("transformer",))
 CELLS = SETTING.snr[4:10:5]  # of every n, for the loop
 REPEATS = 5
 
@@ -70,7 +69,7 @@ def loop() -> tuple[float, list[float]]:
 def ensemble():
     """Seconds for the whole grid, and its result."""
     begin = time.perf_counter()
-    dataset = measure(SETTING)
+    dataset = experiment.measure(SETTING)
     return time.perf_counter() - begin, dataset
 
 

@@ -160,7 +160,7 @@ def test_clusters_errs_as_the_library_does_in_two_patches(tab, model, d, angle, 
     mu, seeds = (r * d / 40) ** 0.25, tuple(range(50))
     lr = 0.5 * d / (d + 40 * mu**2 / 16)
     like = xor.Setting(model=(model,), n=(40,), d=(d,), angle=(angle,), r=(r,), seed=seeds, lr=lr)
-    same_mean(drawn(tab, model, d=d, angle=angle, u=mu, v=mu), xor.measure(like).test_error.values.ravel())
+    same_mean(drawn(tab, model, d=d, angle=angle, u=mu, v=mu), xor.experiment.measure(like).test_error.values.ravel())
 
 
 @pytest.mark.parametrize("model", ["network", "lazy", "linear"])
@@ -170,7 +170,7 @@ def test_clusters_errs_as_the_library_does_in_one_patch(tab, model, d, mu):
     seeds = tuple(range(50))
     like = xor_one_patch.Setting(model=(model,), n=(40,), d=(d,), mu=(mu,), seed=seeds, flip_prob=0.1, lr=lr)
     ours = drawn(tab, model, d=d, u=mu, v=mu, patches=1)
-    same_mean(ours, xor_one_patch.measure(like).test_error.values.ravel())
+    same_mean(ours, xor_one_patch.experiment.measure(like).test_error.values.ravel())
 
 
 @pytest.mark.parametrize("patches", [2, 1])

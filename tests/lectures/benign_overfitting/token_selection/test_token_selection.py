@@ -7,18 +7,18 @@ import torch
 from flbook import measures
 from flbook.lectures.benign_overfitting import token_selection
 from flbook.lectures.benign_overfitting.shared.tokens import TokenSelection
-from flbook.lectures.benign_overfitting.token_selection import Setting, run, selection
+from flbook.lectures.benign_overfitting.token_selection import Setting, experiment, selection
 from flbook.lectures.benign_overfitting.token_selection.token_attention import TokenAttention
 from flbook.training.fit import fit
 from flbook.training.network import Training
 
-TINY = Setting.tiny()
+TINY = experiment.setting("tiny")
 
 
 @pytest.mark.parametrize("keys", [False, True])
 def test_a_cell_is_direct_training_on_drawn_tokens(keys):
     setting = TINY.thinned(train_keys=keys)
-    cell = run(setting).sel(d=120, mu=10.0, seed=1)
+    cell = experiment.run(setting).sel(d=120, mu=10.0, seed=1)
     data = TokenSelection(n=10, d=120, mu_norm=10.0)
     sample = data.draw(1)
     problem = Training(TokenAttention(data.head, keys, 1, torch.float64), sample.x, sample.observed)
@@ -51,6 +51,6 @@ def test_wrong_labels_get_fitted_and_the_error_starts_at_the_closed_form():
 
 def test_the_selection_ratio_of_weak_signals_is_the_closed_form():
     setting = Setting(d=(3000,), mu=(6.0,), seed=tuple(range(6)), steps=3000, points=64)
-    cell = run(setting)
+    cell = experiment.run(setting)
     ratio = float((cell.pull / cell.length).mean())
     assert ratio == pytest.approx(selection.selection_ratio(20, 6.0, 3000), rel=0.1)

@@ -5,11 +5,11 @@ import numpy as np
 import torch
 
 from flbook.lectures.benign_overfitting import vision_transformer
-from flbook.lectures.benign_overfitting.vision_transformer import Setting
+from flbook.lectures.benign_overfitting.vision_transformer import Setting, experiment
 from flbook.training.fit import fit
 from flbook.training.optimizers import GradientDescent
 
-TINY = Setting.tiny()
+TINY = experiment.setting("tiny")
 
 
 def test_the_rival_is_the_network_with_frozen_attention():

@@ -5,14 +5,14 @@ import pytest
 import xarray as xr
 
 from flbook.lectures.benign_overfitting import xor
-from flbook.lectures.benign_overfitting.xor import Setting, angle_laws, run
+from flbook.lectures.benign_overfitting.xor import angle_laws, experiment
 
-TINY = Setting.tiny().thinned(model=("network",), d=(5000,), angle=(90.0,), steps=40)
+TINY = experiment.setting("tiny", model=("network",), d=(5000,), angle=(90.0,), steps=40)
 
 
 def test_the_angle_is_symmetric():
     setting = TINY.thinned(angle=(60.0, 120.0), r=(10.0, 100.0), seed=tuple(range(12)), points=256)
-    error = run(setting).test_error.squeeze().mean("seed")
+    error = experiment.run(setting).test_error.squeeze().mean("seed")
     np.testing.assert_allclose(error.sel(angle=60.0), error.sel(angle=120.0), atol=0.03)
     assert angle_laws.network_angle(60.0) == pytest.approx(angle_laws.network_angle(120.0)) == pytest.approx(0.75)
     assert angle_laws.lazy_angle(30.0) == pytest.approx(angle_laws.lazy_angle(150.0))
@@ -27,15 +27,15 @@ def test_crossing():
 
 
 def test_presets_are_as_the_theorem_wants_them():
-    for preset in (Setting.book, Setting.angles, Setting.rivals, Setting.paper):
-        setting = preset()
+    for preset in ("book", "angles", "rivals", "longer"):
+        setting = experiment.setting(preset)
         assert all(n % 4 == 0 and round(0.1 * n) % 4 == 0 for n in setting.n), "flips in every cluster alike"
         assert setting.sigma_0 < min(setting.n) ** 0.5 / max(setting.d) / 10, "a start that the theorem calls small"
 
 
 def test_four_directions_are_learned_by_the_network_only():
     setting = TINY.thinned(model=("network", "lazy"), angle=(90.0, 60.0), r=(100.0,), seed=tuple(range(6)))
-    dataset = run(setting).squeeze()
+    dataset = experiment.run(setting).squeeze()
     aligned = dataset.alignment.mean("seed")
     assert (aligned.sel(model="network") > 0.98).all()
     assert abs(aligned.sel(model="lazy", angle=90.0) - 0.5**0.5) < 0.04

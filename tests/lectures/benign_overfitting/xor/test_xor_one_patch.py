@@ -5,9 +5,9 @@ import pytest
 import torch
 
 from flbook.lectures.benign_overfitting.xor import angle_laws, xor_one_patch
-from flbook.lectures.benign_overfitting.xor.xor_one_patch import Setting
+from flbook.lectures.benign_overfitting.xor.xor_one_patch import experiment
 
-TINY = Setting.tiny().thinned(n=(100,), steps=60, points=200)
+TINY = experiment.setting("tiny", n=(100,), steps=60, points=200)
 
 
 def test_the_patch_is_the_sum_of_the_two():
@@ -35,5 +35,5 @@ def test_the_mirrored_network_sees_every_sample_twice():
 
 def test_mirror_images_help():
     setting = TINY.thinned(model=("network", "mirrored"), mu=(1.75,), seed=tuple(range(6)))
-    error = xor_one_patch.measure(setting).test_error.mean("seed").squeeze()
+    error = experiment.measure(setting).test_error.mean("seed").squeeze()
     assert float(error.sel(model="mirrored")) < float(error.sel(model="network")) - 0.1

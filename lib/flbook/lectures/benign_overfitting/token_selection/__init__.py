@@ -21,12 +21,11 @@ from flbook.lectures.benign_overfitting.shared.pooled_tokens import PooledTraini
 from flbook.lectures.benign_overfitting.shared.token_gram import TokenGram, TokenTraining, gradient_flow
 from flbook.lectures.benign_overfitting.shared.tokens import OPPOSED, RELEVANT, TokenSelection
 from flbook.models.cnn import initial_weights
-from flbook.runs import Grid, axis, cached, labelled, sweeps
+from flbook.runs import Experiment, Grid, axis, labelled
 from flbook.shapes import Quantity
 from flbook.training.fit import fit
 from flbook.training.optimizers import GradientDescent
 
-VERSION = 1
 KEYS = 1 / 3  # W W^T is a third of the identity on average, for W uniform in 1/sqrt(d): one step of the code's query
 
 
@@ -50,16 +49,6 @@ class Setting(Grid):
     points: Count = 1024  # fresh samples of either label
 
     @classmethod
-    def tiny(cls) -> "Setting":
-        """A few networks in a blink."""
-        return cls(d=(60, 120), mu=(4.0, 10.0), seed=(0, 1), n=10, steps=60, points=128)
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        """The signal strengths of the authors' sweep, 5 to 100 by 5, and ten dimensions."""
-        return cls(d=tuple(range(500, 5001, 500)), mu=tuple(5.0 * k for k in range(1, 21)))
-
-    @classmethod
     def cell(cls, d: int, mu: float, **change) -> "Setting":
         """One cell of the grid."""
         return cls(d=(d,), mu=(mu,), **change)
@@ -68,19 +57,28 @@ class Setting(Grid):
 CELLS = {"benign": (2000, 20.0), "harmful": (4500, 5.0), "no overfitting": (1000, 80.0)}  # as the paper calls them
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Train every cell; dimensions (d, seed, mu), and token where attention is resolved."""
-    rows = []
-    for d in setting.d:
-        training = problem(setting, d, device)
-        params = fit(training, rule(setting), setting.steps).params
-        watched = quantities(training, setting.points)
-        rows.append([q.of(params) for q in watched])
-    columns = zip(*rows, strict=True)
-    return labelled(variables(("d", "seed", "mu"), watched, columns), setting.coordinates() | token(setting))
+experiment = Experiment(
+    Setting, version=1, loops=("d",), left=("seed", "mu"), chunk={"d": 2}, stored="longer",
+    presets={
+        "tiny": ("A few networks in a blink", dict(
+            d=(60, 120), mu=(4.0, 10.0), seed=(0, 1), n=10, steps=60, points=128)),
+        "longer": ("The signal strengths of the authors' sweep in ten dimensions, the query alone trained", dict(
+            d=tuple(range(500, 5001, 500)), mu=tuple(5.0 * k for k in range(1, 21)))),
+    },
+)
 
 
-run = sweeps(measure, chunk={"d": 2})
+@experiment.cell
+def cell(s: Setting, device: str) -> xr.Dataset:
+    """Train at one dimension; dimensions (seed, mu), and token where attention is resolved."""
+    training = problem(s, s.d, device)
+    params = fit(training, rule(s), s.steps).params
+    watched = quantities(training, s.points)
+    columns = [q.of(params) for q in watched]
+    return labelled(variables(("seed", "mu"), watched, columns), s.coordinates("seed", "mu") | token(s))
+
+
+run = experiment.run
 
 
 def variables(axes: tuple[str, ...], watched: list[Quantity], columns: Iterable) -> dict[str, tuple]:
@@ -193,7 +191,7 @@ def flow(setting: Setting, times: list[float], device: str = "cpu") -> xr.Datase
     return labelled(variables(tuple(axes), watched, columns), axes | token(setting))
 
 
-@cached
+@experiment.also
 def pooled(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """The rival that selects nothing and trains its head, at every cell: errors over (d, seed, mu)."""
     rows = []
@@ -206,9 +204,10 @@ def pooled(setting: Setting, device: str = "cpu") -> xr.Dataset:
                      "test_error": (dims, test, "test error", "fraction")}, setting.coordinates())
 
 
-def stored(dataset: xr.Dataset) -> xr.Dataset:
+@experiment.kept
+def kept(dataset: xr.Dataset) -> xr.Dataset:
     """What the package keeps: all but the attention of irrelevant tokens one by one, in single precision."""
-    kept = dataset.sel(token=[RELEVANT + 1, OPPOSED + 1]).mean("seed", keep_attrs=True)
+    mean = dataset.sel(token=[RELEVANT + 1, OPPOSED + 1]).mean("seed", keep_attrs=True)
     for name in ("test_error", "fitted_flips"):
-        kept[name] = dataset[name]
-    return kept.astype("float32", keep_attrs=True)
+        mean[name] = dataset[name]
+    return mean.astype("float32", keep_attrs=True)

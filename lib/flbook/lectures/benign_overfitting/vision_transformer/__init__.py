@@ -8,6 +8,7 @@ The rival, mean pooling, is the same network with attention frozen at uniform: a
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 from typing import Annotated, Literal
@@ -20,12 +21,22 @@ from flbook.data.signal_noise import alternating_labels
 from flbook.domains import Count, Natural, NonNegative, Positive, Range
 from flbook.lectures.benign_overfitting.shared.pooled_tokens import PooledTraining
 from flbook.lectures.benign_overfitting.vision_transformer.token_span import SpanTraining, check_room, draw_atoms
-from flbook.runs import Grid, axis, cached, labelled, single_precision, sweeps
+from flbook.runs import Experiment, Grid, axis, single_precision
 from flbook.shapes import Quantity
 from flbook.training.fit import fit
 from flbook.training.optimizers import GradientDescent
 
-VERSION = 1
+GIVES = {
+    "test_loss": ("test loss", "nats"),
+    "test_error": ("test error", "fraction"),
+    "train_loss": ("training loss", "nats"),
+    "gamma": ("value of the signal ⟨v,μ⟩", "1"),
+    "rho": ("value of the noise ⟨v,ξ⟩", "1"),
+    "signal_train": ("attention on the signal, training signals", "fraction"),
+    "noise_train": ("attention on the signal, training noise", "fraction"),
+    "signal_fresh": ("attention on the signal, fresh signals", "fraction"),
+    "noise_fresh": ("attention on the signal, fresh noise", "fraction"),
+}
 
 
 def lattice(low: float, steps: int) -> tuple[float, ...]:
@@ -50,58 +61,49 @@ class Setting(Grid):
     steps: Natural = 400
     points: Count = 64  # fresh samples of either label
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """Either side of the boundary in a blink."""
-        return cls(d=(120, 400), n=(4, 6), snr=(0.3, 3.0), seed=(0, 1), tokens=6, h=2, steps=60, points=16)
-
-    @classmethod
-    def dimensions(cls) -> "Setting":
-        """One sample size in dimensions that its 120 noise tokens do not fill."""
-        return cls(d=(1200, 19200, 307200), n=(8,), snr=lattice(0.35355, 8))
-
-    @classmethod
-    def many_tokens(cls) -> "Setting":
-        """Twice the tokens, in few dimensions, on the benign side of the transformer: where pooling must fail."""
-        return cls(d=(640,), n=(16,), snr=(math.sqrt(0.5),), tokens=32)
-
-    @classmethod
-    def sides(cls) -> "Setting":
-        """One sample size, a signal on either side of the boundary."""
-        return cls(n=(16,), snr=(0.35355, 0.70711))
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        """Sample sizes from 4 to 64, in a dimension that 960 tokens do not fill: one core, some minutes."""
-        return cls(d=(10**6,), n=(4, 6, 8, 12, 16, 24, 32, 48, 64), snr=lattice(0.14865, 14))
-
     def check(self) -> None:
         """Refuse cells in which vectors are too short."""
         for d, n in product(self.d, self.n):
             check_room(n * (self.tokens - 1), self.h, d)
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Train every cell to the end; dimensions (model, d, n, seed, snr)."""
-    blocks = []
-    for d, n in product(setting.d, setting.n):
-        training = problem(setting, d, n, device)
-        watched = quantities(training, setting.points)
-        for model in setting.model:
-            if model == "transformer":
-                own, trained = watched, training
-            else:
-                trained, side = pooling(training)
-                own = pooled_quantities(trained, side, training, setting.points)
-            params = fit(trained, rule(setting, n), setting.steps).params
-            blocks.append({q.name: q.of(params).cpu() for q in own})
-    dims = ("d", "n", "model", "seed", "snr")
-    columns = {q.name: (dims, [block[q.name] for block in blocks], q.long_name, q.units) for q in watched}
-    return labelled(columns, setting.coordinates()).transpose("model", ...)
+experiment = Experiment(
+    Setting, version=1, loops=("model", "d", "n"), left=("seed", "snr"), chunk={"n": 1, "seed": 3}, gives=GIVES,
+    stored="longer",
+    presets={
+        "tiny": ("Either side of the boundary in a blink", dict(
+            d=(120, 400), n=(4, 6), snr=(0.3, 3.0), seed=(0, 1), tokens=6, h=2, steps=60, points=16)),
+        "dimensions": ("One sample size in dimensions that its 120 noise tokens do not fill", dict(
+            d=(1200, 19200, 307200), n=(8,), snr=lattice(0.35355, 8))),
+        "many_tokens": ("Twice the tokens, few dimensions, on the transformer's benign side: pooling must fail", dict(
+            d=(640,), n=(16,), snr=(math.sqrt(0.5),), tokens=32)),
+        "sides": ("One sample size, a signal on either side of the boundary", dict(n=(16,), snr=(0.35355, 0.70711))),
+        "longer": ("Sample sizes from 4 to 64, in a dimension that 960 tokens do not fill", dict(
+            d=(10**6,), n=(4, 6, 8, 12, 16, 24, 32, 48, 64), snr=lattice(0.14865, 14))),
+    },
+)
+experiment.kept(single_precision)
 
 
-run = sweeps(measure, chunk={"n": 1, "seed": 3})
-stored = single_precision
+@experiment.shared("d", "n")
+def drawn(s: Setting, device: str) -> SpanTraining:
+    """The problems that both models train."""
+    return problem(s, s.d, s.n, device)
+
+
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, torch.Tensor]:
+    """Train one model to the end."""
+    training = drawn(s, device)
+    trained, watched = training, quantities(training, s.points)
+    if s.model == "pooling":
+        trained, side = pooling(training)
+        watched = pooled_quantities(trained, side, training, s.points)
+    params = fit(trained, rule(s, s.n), s.steps).params
+    return {q.name: q.of(params) for q in watched}
+
+
+run = experiment.run
 
 
 def problem(setting: Setting, d: int, n: int, device: str = "cpu") -> SpanTraining:
@@ -148,13 +150,12 @@ def quantities(training: SpanTraining, points: int) -> list[Quantity]:
         return training.test(params, standard)[0][..., query, 0].mean((-3, -2, -1))
 
     signal, noise = slice(0, 1), slice(1, None)
-    on = "attention on the signal,"
     return [
         *shared(training, outputs, value, training),
-        Quantity("signal_train", lambda p: train(p, signal), (), f"{on} training signals", "fraction"),
-        Quantity("noise_train", lambda p: train(p, noise), (), f"{on} training noise", "fraction"),
-        Quantity("signal_fresh", lambda p: fresh(p, signal), (), f"{on} fresh signals", "fraction"),
-        Quantity("noise_fresh", lambda p: fresh(p, noise), (), f"{on} fresh noise", "fraction"),
+        quantity("signal_train", lambda p: train(p, signal)),
+        quantity("noise_train", lambda p: train(p, noise)),
+        quantity("signal_fresh", lambda p: fresh(p, signal)),
+        quantity("noise_fresh", lambda p: fresh(p, noise)),
     ]
 
 
@@ -172,7 +173,7 @@ def pooled_quantities(rival: PooledTraining, side: torch.Tensor, training: SpanT
         return torch.full_like(params["head"][..., 0], 1 / training.tokens)
 
     names = ("signal_train", "noise_train", "signal_fresh", "noise_fresh")
-    return [*shared(rival, outputs, value, training), *(Quantity(name, uniform) for name in names)]
+    return [*shared(rival, outputs, value, training), *(quantity(name, uniform) for name in names)]
 
 
 def shared(model, outputs, value, training: SpanTraining) -> list[Quantity]:
@@ -189,16 +190,20 @@ def shared(model, outputs, value, training: SpanTraining) -> list[Quantity]:
         return (training.y[:, None] * value(params)[..., 2:].unflatten(-1, (-1, training.tokens - 1))).mean((-2, -1))
 
     return [
-        Quantity("test_loss", lambda p: model.loss(margin(p), torch.ones_like(label)).mean((-2, -1)), (),
-                 "test loss", "nats"),
-        Quantity("test_error", lambda p: (margin(p) <= 0).to(label).mean((-2, -1)), (), "test error", "fraction"),
-        Quantity("train_loss", model.train_loss, (), "training loss", "nats"),
-        Quantity("gamma", gamma, (), "value of the signal ⟨v,μ⟩"),
-        Quantity("rho", rho, (), "value of the noise ⟨v,ξ⟩"),
+        quantity("test_loss", lambda p: model.loss(margin(p), torch.ones_like(label)).mean((-2, -1))),
+        quantity("test_error", lambda p: (margin(p) <= 0).to(label).mean((-2, -1))),
+        quantity("train_loss", model.train_loss),
+        quantity("gamma", gamma),
+        quantity("rho", rho),
     ]
 
 
-@cached
+def quantity(name: str, value: Callable) -> Quantity:
+    """A number for each member, under the label that the experiment has for it."""
+    return Quantity(name, value, (), *GIVES[name])
+
+
+@experiment.also
 def race(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Everything of `quantities` step by step, for the transformer at the first d and n; (step, seed, snr)."""
     n = setting.n[0]

@@ -24,12 +24,10 @@ from flbook.dynamics.wishart import check_room
 from flbook.lectures.benign_overfitting.xor.clusters import Angle, unit_signals
 from flbook.lectures.benign_overfitting.xor.xor_gram import FrozenXorTraining, XorGramTraining, draw_xor_gram
 from flbook.rivals import Rival, rival
-from flbook.runs import Grid, axis, cached, labelled, sweeps
+from flbook.runs import Experiment, Grid, axis, labelled
 from flbook.shapes import signs
 from flbook.training.fit import fit
 from flbook.training.optimizers import GradientDescent
-
-VERSION = 1
 
 Task = XorGramTraining | FrozenXorTraining
 FROZEN_STEP = 2.0  # times 1/m: half of what is stable on 2m features of mean square 1
@@ -55,30 +53,6 @@ class Setting(Grid):
     steps: Natural = 60
     points: Count = 512  # fresh noise patches to measure the test error on, each beside all four clusters
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """Network and rivals, harmful and benign, in a blink."""
-        return cls(model=("network", "linear", "lazy", "frozen"), n=(20,), d=(3000, 5000), angle=(90.0, 45.0),
-                   r=(0.3, 1000.0), seed=(0, 1, 2), m=8, steps=10, points=128)
-
-    @classmethod
-    def angles(cls) -> "Setting":
-        """Five angles between the clusters, the network and the lazy rival."""
-        return cls(model=("network", "lazy"), n=(80,), d=(1_000_000,), angle=(90.0, 60.0, 45.0, 30.0, 120.0),
-                   seed=tuple(range(20)))
-
-    @classmethod
-    def rivals(cls) -> "Setting":
-        """The linear rival and random features, at right angles."""
-        return cls(model=("linear", "frozen"), n=(80,), d=(1_000_000,))
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        """Eight angles, two sample sizes, two dimensions, fifteen signal strengths, smaller steps, network and lazy."""
-        strengths = tuple(float(f"{10 ** (0.4 * k - 1):.3g}") for k in range(15))
-        return cls(model=("network", "lazy"), d=(30_000, 10_000_000), r=strengths, seed=tuple(range(12)), lr=0.1,
-                   steps=200, angle=(15.0, 20.0, 30.0, 45.0, 60.0, 90.0, 120.0, 150.0))
-
     def check(self) -> None:
         """Refuse cells that the model does not have."""
         for n, d in product(self.n, self.d):
@@ -87,25 +61,45 @@ class Setting(Grid):
                 raise ValueError(f"n must be a multiple of 4, equally many samples of each cluster; got {n}")
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Train every cell to the end; dimensions (model, n, d, seed, angle, r)."""
-    cells = []
-    for name, n, d in product(setting.model, setting.n, setting.d):
-        task, params = trained(setting, name, n, d, device)
-        first, w = (task.problem, task.problem.start()) if name == "frozen" else (task, params)  # the first layer
-        cells.append([
-            measures.test_error(task, params, setting.points), measures.train_error(task, params),
-            alignment(first, w).mean(-1), carriers(first, w),
-        ])
-    test_error, train_error, aligned, carried = zip(*cells, strict=True)
-    dims = ("model", "n", "d", "seed", "angle", "r")
-    return labelled({"test_error": (dims, test_error, "test error", "fraction"),
-                     "train_error": (dims, train_error, "training error", "fraction"),
-                     "carriers": (dims, carried, "own filters that carry a sample's noise", "fraction"),
-                     "alignment": (dims, aligned, "alignment with the own direction")}, setting.coordinates())
+experiment = Experiment(
+    Setting, version=1, loops=("model", "n", "d"), left=("seed", "angle", "r"), stored="longer",
+    chunk={"model": 1, "n": 1, "d": 1, "seed": 5},
+    gives={
+        "test_error": ("test error", "fraction"),
+        "train_error": ("training error", "fraction"),
+        "carriers": ("own filters that carry a sample's noise", "fraction"),
+        "alignment": ("alignment with the own direction", "1"),
+    },
+    presets={
+        "tiny": ("Network and rivals, harmful and benign, in a blink", dict(
+            model=("network", "linear", "lazy", "frozen"), n=(20,), d=(3000, 5000), angle=(90.0, 45.0),
+            r=(0.3, 1000.0), seed=(0, 1, 2), m=8, steps=10, points=128)),
+        "angles": ("Five angles between the clusters, the network and the lazy rival", dict(
+            model=("network", "lazy"), n=(80,), d=(1_000_000,), angle=(90.0, 60.0, 45.0, 30.0, 120.0),
+            seed=tuple(range(20)))),
+        "rivals": ("The linear rival and random features, at right angles", dict(
+            model=("linear", "frozen"), n=(80,), d=(1_000_000,))),
+        "longer": ("Eight angles, two sample sizes, two dimensions, fifteen signals, smaller steps", dict(
+            model=("network", "lazy"), d=(30_000, 10_000_000), seed=tuple(range(12)), lr=0.1, steps=200,
+            r=tuple(float(f"{10 ** (0.4 * k - 1):.3g}") for k in range(15)),
+            angle=(15.0, 20.0, 30.0, 45.0, 60.0, 90.0, 120.0, 150.0))),
+    },
+)
 
 
-run = sweeps(measure, chunk={"model": 1, "n": 1, "d": 1, "seed": 5})
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, torch.Tensor]:
+    """Train one model to the end; its ensemble has one axis for all (angle, r)."""
+    task, params = trained(s, s.model, s.n, s.d, device)
+    first, w = (task.problem, task.problem.start()) if s.model == "frozen" else (task, params)  # the first layer
+    found = {
+        "test_error": measures.test_error(task, params, s.points), "train_error": measures.train_error(task, params),
+        "carriers": carriers(first, w), "alignment": alignment(first, w).mean(-1),
+    }
+    return {name: value.unflatten(-1, (len(s.angle), len(s.r))) for name, value in found.items()}
+
+
+run = experiment.run
 
 
 def problem(setting: Setting, n: int, d: int, device: str = "cpu") -> XorGramTraining:
@@ -146,7 +140,7 @@ def carriers(task: XorGramTraining, params: dict) -> torch.Tensor:
     return (active & own).to(on_noise).sum((-2, -1)) / own.to(on_noise).sum((-2, -1))
 
 
-@cached
+@experiment.also
 def filters(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Where filters point in the plane of the clusters after training: (model, angle, k, 2), first n, d, seed and r."""
     rows = []
@@ -164,8 +158,9 @@ def crossing(error: xr.DataArray, level: float) -> fits.Fit:
     return fits.Fit(float(fits.crossing(error, "r", level)), (math.nan, math.nan), np.array(each))
 
 
-def stored(dataset: xr.Dataset) -> xr.Dataset:
-    """Of a paper run: errors seed by seed as 16-bit numbers of step 1e-4."""
-    kept = dataset[["test_error"]]
-    kept.test_error.encoding = {"dtype": "int16", "scale_factor": 1e-4, "_FillValue": -1}
-    return kept
+@experiment.kept
+def kept(dataset: xr.Dataset) -> xr.Dataset:
+    """Of a run: errors seed by seed as 16-bit numbers of step 1e-4."""
+    error = dataset[["test_error"]]
+    error.test_error.encoding = {"dtype": "int16", "scale_factor": 1e-4, "_FillValue": -1}
+    return error

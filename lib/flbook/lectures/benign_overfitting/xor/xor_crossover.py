@@ -5,17 +5,15 @@ samples, by its closed form. The network is ahead where it errs on less.
 """
 
 from dataclasses import dataclass
-from itertools import product
 from typing import Annotated
 
+import torch
 import xarray as xr
 
 from flbook import fits
 from flbook.domains import Count, Natural, NonNegative, Positive, Range
 from flbook.lectures.benign_overfitting.xor import angle_laws, quadratic_kernel, xor_one_patch
-from flbook.runs import Grid, axis, labelled, single_precision, sweeps
-
-VERSION = 1
+from flbook.runs import Experiment, Grid, axis, single_precision
 
 
 @dataclass(frozen=True)
@@ -31,15 +29,20 @@ class Setting(Grid):
     steps: Natural = 100
     points: Count = 500  # fresh samples
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """Two small dimensions, few and many samples."""
-        return cls(d=(27, 64), x=(4.0, 16.0), seed=(0, 1), steps=5, points=50)
 
-    @classmethod
-    def paper(cls) -> "Setting":
-        """Larger dimensions."""
-        return cls(d=(64, 125, 216, 512, 1000, 1728, 2744), seed=tuple(range(16)))
+experiment = Experiment(
+    Setting, version=1, loops=("d", "x"), chunk={"d": 1, "x": 1, "seed": 4}, stored="longer",
+    gives={
+        "test_error": ("test error of the network", "fraction"),
+        "kernel_error": ("test error of the kernel", "fraction"),
+    },
+    presets={
+        "tiny": ("Two small dimensions, few and many samples", dict(
+            d=(27, 64), x=(4.0, 16.0), seed=(0, 1), steps=5, points=50)),
+        "longer": ("Larger dimensions", dict(d=(64, 125, 216, 512, 1000, 1728, 2744), seed=tuple(range(16)))),
+    },
+)
+experiment.kept(single_precision)
 
 
 def samples(x: float, d: int) -> int:
@@ -47,24 +50,17 @@ def samples(x: float, d: int) -> int:
     return max(4, 4 * round(x * d ** (2 / 3) / 4))
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Network and fitted kernel in every cell; dimensions (d, x, seed)."""
-    network, kernel = [], []
-    for d, x in product(setting.d, setting.x):
-        n = samples(x, d)
-        mu = float(angle_laws.one_patch_kernel_border(n, d))
-        cell = xor_one_patch.Setting(
-            model=("network",), n=(n,), d=(d,), mu=(mu,), seed=setting.seed, m=setting.m, start=setting.start,
-            lr=setting.lr, steps=setting.steps, points=setting.points)  # fmt: skip
-        network.append(xor_one_patch.measure(cell, device).test_error.squeeze(("model", "n", "d", "mu")))
-        kernel.append(quadratic_kernel.errors(n, mu, d, setting.seed, points=setting.points))
-    dims = ("d", "x", "seed")
-    return labelled({"test_error": (dims, network, "test error of the network", "fraction"),
-                     "kernel_error": (dims, kernel, "test error of the kernel", "fraction")}, setting.coordinates())
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, torch.Tensor]:
+    """Network and fitted kernel, at the kernel's own border."""
+    n = samples(s.x, s.d)
+    mu = float(angle_laws.one_patch_kernel_border(n, s.d))
+    like = xor_one_patch.Setting(seed=s.seed, m=s.m, start=s.start, lr=s.lr, steps=s.steps, points=s.points)
+    network = xor_one_patch.errors(like, "network", n, s.d, mu, device)["test_error"]
+    return {"test_error": network, "kernel_error": quadratic_kernel.errors(n, mu, s.d, s.seed, points=s.points)}
 
 
-run = sweeps(measure, chunk={"d": 1, "x": 1, "seed": 4})
-stored = single_precision
+run = experiment.run
 
 
 def crossover(dataset: xr.Dataset) -> xr.DataArray:

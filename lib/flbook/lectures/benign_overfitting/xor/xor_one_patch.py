@@ -8,22 +8,18 @@ its first steps cancels.
 
 import math
 from dataclasses import dataclass
-from itertools import product
 from typing import Annotated, Literal
 
 import torch
-import xarray as xr
 
 from flbook import devices, measures
 from flbook.domains import Count, FlipProbability, Natural, NonNegative, Positive, Range
 from flbook.lectures.benign_overfitting.xor.clusters import XorSignalNoise
 from flbook.models import TwoLayerCNN, identity, relu
-from flbook.runs import Grid, axis, labelled, lattice, sweeps
+from flbook.runs import Experiment, Grid, axis, lattice
 from flbook.training.fit import fit
 from flbook.training.network import Training
 from flbook.training.optimizers import GradientDescent
-
-VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -42,40 +38,39 @@ class Setting(Grid):
     steps: Natural = 100
     points: Count = 500  # fresh samples
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """Few samples in few dimensions, too weak and strong enough a signal."""
-        return cls(n=(12, 20), d=(60,), mu=(1.0, 4.0), seed=(0, 1), steps=5, points=50)
 
-    @classmethod
-    def borders(cls) -> "Setting":
-        """Sample sizes and signals in a hundred dimensions: where does the network begin to see?"""
-        return cls(model=("network",), n=(40, 80, 160, 320, 640), d=(100,), mu=lattice(1.0, 4.0, 9))
-
-    @classmethod
-    def mirrored(cls) -> "Setting":
-        """The same with mirror images; at most 320 samples, because they are twice as many, and weaker signals."""
-        return cls.borders().thinned(model=("mirrored",), n=(40, 80, 160, 320), mu=lattice(1.0, 4.0, 9)[:7])
-
-
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Train every cell; dimensions (model, n, d, mu, seed)."""
-    cells = []
-    for model, n, d, mu in product(setting.model, setting.n, setting.d, setting.mu):
-        problem = task(setting, model, n, d, mu, device)
-        rule = GradientDescent(setting.lr * setting.m * min(1.0, n / d))
-        params = fit(problem, rule, setting.steps).params
-        fresh = XorSignalNoise(n=n, d=d, mu_norm=mu).draw_test(setting.points, setting.seed)
-        x = fresh.x.sum(-2, keepdim=True).to(problem.x)
-        error = measures.test_error_on(problem, params, x, fresh.y.to(problem.x))
-        cells.append([error, measures.train_error(problem, params)])
-    dims = ("model", "n", "d", "mu", "seed")
-    test_error, train_error = zip(*cells, strict=True)
-    return labelled({"test_error": (dims, test_error, "test error", "fraction"),
-                     "train_error": (dims, train_error, "training error", "fraction")}, setting.coordinates())
+BORDERS = dict(model=("network",), n=(40, 80, 160, 320, 640), d=(100,), mu=lattice(1.0, 4.0, 9))
+experiment = Experiment(
+    Setting, version=1, loops=("model", "n", "d", "mu"), chunk={"model": 1, "n": 1, "d": 1},
+    gives={"test_error": ("test error", "fraction"), "train_error": ("training error", "fraction")},
+    presets={
+        "tiny": ("Few samples in few dimensions, too weak and strong enough a signal", dict(
+            n=(12, 20), d=(60,), mu=(1.0, 4.0), seed=(0, 1), steps=5, points=50)),
+        "borders": ("Sizes and signals in a hundred dimensions: where does the network begin to see?", BORDERS),
+        "mirrored": ("The same with mirror images; at most 320 samples, which are twice as many, and weaker signals",
+                     BORDERS | dict(model=("mirrored",), n=BORDERS["n"][:4], mu=BORDERS["mu"][:7])),
+    },
+)
 
 
-run = sweeps(measure, chunk={"model": 1, "n": 1, "d": 1})
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, torch.Tensor]:
+    """Train and test one model."""
+    return errors(s, s.model, s.n, s.d, s.mu, device)
+
+
+run = experiment.run
+
+
+def errors(setting: Setting, model: str, n: int, d: int, mu: float, device: str = "cpu") -> dict[str, torch.Tensor]:
+    """Test and training error of one model after training, seed by seed."""
+    problem = task(setting, model, n, d, mu, device)
+    rule = GradientDescent(setting.lr * setting.m * min(1.0, n / d))
+    params = fit(problem, rule, setting.steps).params
+    fresh = XorSignalNoise(n=n, d=d, mu_norm=mu).draw_test(setting.points, setting.seed)
+    x = fresh.x.sum(-2, keepdim=True).to(problem.x)
+    error = measures.test_error_on(problem, params, x, fresh.y.to(problem.x))
+    return {"test_error": error, "train_error": measures.train_error(problem, params)}
 
 
 def task(setting: Setting, model: str, n: int, d: int, mu: float, device: str = "cpu") -> Training:
