@@ -149,7 +149,8 @@ def test_it_uses_the_device_or_refuses_it(name, monkeypatch):
         with pytest.raises(ValueError, match=f"^device must be cpu for {name}; got 'cuda'$"):
             experiment.run("tiny", device="cuda")
         return
-    monkeypatch.setattr(experiment, "devices", ("meta",))
+    check = Experiment.check_device
+    monkeypatch.setattr(Experiment, "check_device", lambda one, device: check(one, device.replace("meta", "cuda")))
     monkeypatch.setattr(devices, "KINDS", ("cpu", "meta"))
     with PretendedGPU() as gpu:
         experiment.measure("tiny", device="meta")

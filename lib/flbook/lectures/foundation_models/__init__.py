@@ -1,4 +1,8 @@
 """Foundation models: features that contrastive pre-training and diffusion learn, and attention made linear."""
 
 # Where its experiments are: a folder or file of this chapter, or a file in a lecture's folder.
-EXPERIMENTS = ()
+EXPERIMENTS = (
+    "distilled_attention",
+    "distilled_attention.layer_costs",
+    "distilled_attention.other_networks",
+)

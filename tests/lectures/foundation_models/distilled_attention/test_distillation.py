@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from flbook import results, rng
+from flbook import rng
 from flbook.lectures.foundation_models.distilled_attention import layer_costs
 from flbook.lectures.foundation_models.distilled_attention.distillation import (
     distil,
@@ -48,7 +48,7 @@ def test_training_lowers_the_divergence_and_members_are_alone():
 
 
 def test_constants_are_means_of_features_times_cost():
-    costs = results.open("layer_costs")
+    costs = layer_costs.experiment.stored()
     by_hand = np.mean([[costs.excess.values[1, 2, m, s] * costs.features.values[m] for m in range(6)]
                        for s in range(10)])
     assert layer_costs.constants(costs)[1, 2] == pytest.approx(by_hand, rel=1e-5)

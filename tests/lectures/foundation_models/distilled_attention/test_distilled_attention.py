@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from flbook import results
 from flbook.lectures.foundation_models import distilled_attention
 from flbook.lectures.foundation_models.distilled_attention import Setting, dof, layer_costs, other_networks
 from flbook.lectures.foundation_models.distilled_attention.linear_layers import linear_layer
@@ -14,7 +13,7 @@ from flbook.lectures.foundation_models.distilled_attention.linear_layers import 
 from flbook.lectures.foundation_models.distilled_attention.pixel_training import opened
 from flbook.lectures.foundation_models.distilled_attention.sharing import cheapest, shared
 
-TINY = Setting.tiny()
+TINY = distilled_attention.experiment.setting("tiny")
 
 
 @pytest.mark.parametrize("budget", [1, 2, 7, 16, 33])
@@ -49,27 +48,27 @@ def test_the_rule_is_the_best_exactly_if_costs_are_squares():
 
 
 def test_every_way_to_share_on_the_stored_result():
-    found = results.open("distilled_attention").isel(network=0)
+    found = distilled_attention.experiment.stored().isel(network=0)
     assert (found.features.sum("layer") == 4 * found.budget).all()
     assert (found.features.sel(rule="equal") == found.budget).all()
     rule, turned = (np.sort(found.features.sel(rule=way), -1) for way in ("rule", "reversed"))
     assert (rule == turned).all()
     needs = dof().max(-1)
     assert (np.argsort(found.features.sel(rule="reversed", budget=16)) == np.argsort(-needs)).all()
-    constants = layer_costs.constants(results.open("layer_costs"))
+    constants = layer_costs.constants(layer_costs.experiment.stored())
     assert np.abs(found.features.sel(rule="measured", budget=16) - cheapest(constants[0], 16)).max() <= 2
     assert np.abs(found.features.sel(rule="rule") - np.stack([shared(needs, b) for b in (8, 16, 32)])).max() == 0
 
 
-@pytest.mark.parametrize("name, way, budget, number", [
-    ("distilled_attention", "equal", 8, 0), ("distilled_attention", "reversed", 16, 0),
-    ("distilled_attention", "shuffled", 8, 0), ("other_networks", "rule", 16, 2),
+@pytest.mark.parametrize("kept, way, budget, number", [
+    (distilled_attention, "equal", 8, 0), (distilled_attention, "reversed", 16, 0),
+    (distilled_attention, "shuffled", 8, 0), (other_networks, "rule", 16, 2),
 ])
-def test_cells_of_the_stored_results_again(name, way, budget, number):
+def test_cells_of_the_stored_results_again(kept, way, budget, number):
     setting = Setting(rule=(way,), budget=(budget,), network=(number,), seed=(1, 4))
-    again = distilled_attention.measure(setting)
+    again = distilled_attention.experiment.measure(setting)
     cell = {"rule": [way], "budget": [budget], "network": [number]}
-    stored = results.open(name).sel(cell)
+    stored = kept.experiment.stored().sel(cell)
     np.testing.assert_allclose(again.nats, stored.nats.sel(seed=[1, 4]), rtol=1e-3)
     np.testing.assert_array_equal(again.features, stored.features)
     np.testing.assert_allclose(again.softmax, stored.softmax, rtol=1e-5)
@@ -114,14 +113,14 @@ def test_shuffled_numbers_are_those_of_the_rule_in_an_order_of_each_seed(monkeyp
 
 def test_the_networks_are_the_stored_ones_and_differ():
     losses = [nats(opened(number)).item() for number in range(3)]
-    np.testing.assert_allclose(losses, results.open("other_networks").softmax, rtol=1e-5)
+    np.testing.assert_allclose(losses, other_networks.experiment.stored().softmax, rtol=1e-5)
     assert max(losses) < 1.34 and len(set(losses)) == 3
     with pytest.raises(ValueError, match="^network must be below 3"):
         opened(3)
 
 
 def test_other_networks_is_the_same_experiment():
-    tiny = other_networks.Setting.tiny()
+    tiny = other_networks.experiment.setting("tiny")
     same = replace(TINY, rule=tiny.rule, budget=(16,), network=(2,))
-    found = other_networks.measure(tiny).nats.sel(network=[2])
-    np.testing.assert_allclose(found, distilled_attention.measure(same).nats, rtol=1e-4)
+    found = other_networks.experiment.measure(tiny).nats.sel(network=[2])
+    np.testing.assert_allclose(found, distilled_attention.experiment.measure(same).nats, rtol=1e-4)

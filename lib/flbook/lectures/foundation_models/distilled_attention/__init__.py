@@ -11,9 +11,8 @@ from typing import Annotated, Literal, get_args
 
 import numpy as np
 import torch
-import xarray as xr
 
-from flbook import devices, rng
+from flbook import rng
 from flbook.domains import Count, Natural, Positive, Range
 from flbook.lectures.foundation_models.distilled_attention import layer_costs, sharing
 from flbook.lectures.foundation_models.distilled_attention.linear_layers import (
@@ -22,7 +21,14 @@ from flbook.lectures.foundation_models.distilled_attention.linear_layers import 
     linear_layer,
     test_nats,
 )
-from flbook.lectures.foundation_models.distilled_attention.pixel_training import NETWORKS, SHAPE, opened
+from flbook.lectures.foundation_models.distilled_attention.pixel_training import (
+    CHECKPOINT,
+    NETWORKS,
+    SHAPE,
+    about,
+    opened,
+    trained,
+)
 from flbook.lectures.foundation_models.distilled_attention.pixel_transformer import PixelTransformer
 from flbook.lectures.foundation_models.shared.degrees_of_freedom import (
     attention_gram,
@@ -30,9 +36,7 @@ from flbook.lectures.foundation_models.shared.degrees_of_freedom import (
     drawn_tokens,
     gram_spectrum,
 )
-from flbook.runs import Grid, axis, labelled, single_precision, sweeps
-
-VERSION = 1
+from flbook.runs import Experiment, Grid, axis, checkpoints, single_precision
 
 Rule = Literal["equal", "rule", "rule, larger λ", "root", "reversed", "shuffled", "measured"]
 LAYERS = SHAPE["layers"]
@@ -55,45 +59,48 @@ class Setting(Grid):
     lr: Positive = 0.05
     pictures: Annotated[int, Range(1, 297)] = 297  # test pictures
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """Every way to share, after two steps."""
-        return cls(rule=get_args(Rule), budget=(2, 3), network=(0, 1), seed=(0, 1), points=60, steps=2, pictures=3)
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        """Every way to share, three budgets."""
-        return cls(rule=get_args(Rule), budget=(8, 16, 32))
-
     @property
     def how(self) -> Distilling:
         """How features are trained."""
         return Distilling(self.steps, self.batch, self.lr)
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Test loss of every way to share a budget, and what it gives each layer; dimensions (rule, budget, network, seed).
-    """
-    devices.device(device)
-    loss, given = [], []
-    for rule in setting.rule:
-        for budget in setting.budget:
-            for number in setting.network:
-                numbers = shares(setting, rule, budget, number, device)
-                given.append(numbers)
-                loss.append(shuffled(setting, numbers, number, device) if rule == "shuffled" else
-                            test_nats(distilled(setting, numbers, number, device), setting.pictures, device))
-    dims = ("rule", "budget", "network", "seed")
-    layer = {"layer": ("layer", range(1, LAYERS + 1), "layer")}
-    softmax = [test_nats(opened(number), setting.pictures, device) for number in setting.network]
-    return labelled({"nats": (dims, torch.stack(loss), "test loss", "nats per pixel"),
-                     "features": ((*dims[:3], "layer"), np.stack(given), "features per head"),
-                     "softmax": ("network", torch.cat(softmax), "test loss with softmax", "nats per pixel")},
-                    setting.coordinates() | layer)
+LOOPS = ("rule", "budget", "network")
+GIVES = {
+    "nats": ("test loss", "nats per pixel"),
+    "features": ("features per head", "1", (*LOOPS, "layer")),
+    "softmax": ("test loss with softmax", "nats per pixel", ("network",)),
+}
+BESIDE = {"layer": (range(1, LAYERS + 1), "layer")}
+
+experiment = Experiment(
+    Setting, version=1, loops=LOOPS, chunk={"rule": 1, "budget": 1, "network": 1}, stored="longer", gives=GIVES,
+    beside=BESIDE, reads=(CHECKPOINT.name,),
+    presets={
+        "tiny": ("Every way to share, after two steps", dict(
+            rule=get_args(Rule), budget=(2, 3), network=(0, 1), seed=(0, 1), points=60, steps=2, pictures=3)),
+        "longer": ("Every way to share, three budgets", dict(rule=get_args(Rule), budget=(8, 16, 32))),
+    },
+)
+experiment.kept(single_precision)
 
 
-run = sweeps(measure, chunk={"rule": 1, "budget": 1, "network": 1})
-stored = single_precision
+@experiment.shared("network")
+def with_softmax(s: Setting, device: str) -> torch.Tensor:
+    """Test loss of the network that is distilled."""
+    return test_nats(opened(s.network), s.pictures, device)[0]
+
+
+@experiment.cell
+def cell(s: Setting, device: str) -> dict:
+    """Test loss of one way to share a budget on one network, and what it gives each layer."""
+    numbers = shares(s, s.rule, s.budget, s.network, device)
+    loss = (shuffled(s, numbers, s.network, device) if s.rule == "shuffled" else
+            test_nats(distilled(s, numbers, s.network, device), s.pictures, device))
+    return {"nats": loss, "features": numbers, "softmax": with_softmax(s, device)}
+
+
+run = experiment.run
 
 
 def dof(network: int = 0, lam: float = 2.0**-8, points: int = 1000) -> np.ndarray:
@@ -142,3 +149,9 @@ def shuffled(setting: Setting, numbers, network: int = 0, device: str = "cpu") -
                    for layer, features in enumerate(order)]
         found.append(test_nats(opened(network).attending(attends), setting.pictures, device))
     return torch.cat(found)
+
+
+def keep() -> None:
+    """Train the networks, and store the checkpoint; a run that was killed goes on."""
+    weights = trained(checkpoint=experiment.training_file(about())).state_dict()
+    checkpoints.save(CHECKPOINT, weights, about(), torch.float16)

@@ -11,7 +11,6 @@ import numpy as np
 import torch
 import xarray as xr
 
-from flbook import devices
 from flbook.domains import Count, Natural, Positive, Range
 from flbook.lectures.foundation_models.distilled_attention.distillation import divergence, kernel_error
 from flbook.lectures.foundation_models.distilled_attention.linear_layers import (
@@ -20,10 +19,8 @@ from flbook.lectures.foundation_models.distilled_attention.linear_layers import 
     linear_layer,
     test_nats,
 )
-from flbook.lectures.foundation_models.distilled_attention.pixel_training import NETWORKS, SHAPE, opened
-from flbook.runs import Grid, axis, labelled, single_precision, sweeps
-
-VERSION = 1
+from flbook.lectures.foundation_models.distilled_attention.pixel_training import CHECKPOINT, NETWORKS, SHAPE, opened
+from flbook.runs import Experiment, Grid, axis, single_precision
 
 LAYERS = SHAPE["layers"]
 
@@ -41,41 +38,41 @@ class Setting(Grid):
     lr: Positive = 0.05
     pictures: Annotated[int, Range(1, 297)] = 297  # test pictures
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """Two layers after two steps."""
-        return cls(layer=(1, 4), features=(2, 3), seed=(0, 1), steps=2, pictures=3)
 
-    @classmethod
-    def paper(cls) -> "Setting":
-        """Three networks, a finer grid of features."""
-        return cls(network=(0, 1, 2), features=(2, 4, 8, 16, 32, 64))
-
-
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Errors of attention's rows, and the loss, with one layer linear; dimensions (network, layer, features, seed).
-    """
-    devices.device(device)
-    how, cells = Distilling(setting.steps, setting.batch, setting.lr), []
-    for number in setting.network:
-        network = opened(number)
-        softmax = test_nats(network, setting.pictures, device)
-        for layer in setting.layer:
-            some = [part[:100].to(device) for part in attended(number)[layer - 1]]
-            for features in setting.features:
-                attend = linear_layer(how, layer - 1, features, number, setting.seed, device)
-                alone = network.attending([attend if k == layer - 1 else None for k in range(LAYERS)])
-                excess = test_nats(alone, setting.pictures, device) - softmax
-                cells.append([divergence(attend, *some), kernel_error(attend, *some), excess])
-    kl, l2, excess = (torch.stack(column) for column in zip(*cells, strict=True))
-    dims = ("network", "layer", "features", "seed")
-    return labelled({"divergence": (dims, kl, "divergence of the rows from softmax", "nats"),
-                     "kernel_error": (dims, l2, "squared error of a row"),
-                     "excess": (dims, excess, "loss above softmax", "nats per pixel")}, setting.coordinates())
+experiment = Experiment(
+    Setting, version=1, loops=("network", "layer", "features"), chunk={"network": 1, "layer": 1}, stored="longer",
+    reads=(CHECKPOINT.name,),
+    gives={
+        "divergence": ("divergence of the rows from softmax", "nats"),
+        "kernel_error": ("squared error of a row", "1"),
+        "excess": ("loss above softmax", "nats per pixel"),
+    },
+    presets={
+        "tiny": ("Two layers after two steps", dict(layer=(1, 4), features=(2, 3), seed=(0, 1), steps=2, pictures=3)),
+        "longer": ("Three networks, a finer grid of features", dict(network=(0, 1, 2), features=(2, 4, 8, 16, 32, 64))),
+    },
+)
+experiment.kept(single_precision)
 
 
-run = sweeps(measure, chunk={"network": 1, "layer": 1})
-stored = single_precision
+@experiment.shared("network")
+def with_softmax(s: Setting, device: str) -> torch.Tensor:
+    """Test loss of the whole network."""
+    return test_nats(opened(s.network), s.pictures, device)
+
+
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, torch.Tensor]:
+    """Errors of attention's rows, and the loss, with one layer linear."""
+    how, at = Distilling(s.steps, s.batch, s.lr), s.layer - 1
+    network, some = opened(s.network), [part[:100].to(device) for part in attended(s.network)[at]]
+    attend = linear_layer(how, at, s.features, s.network, s.seed, device)
+    alone = network.attending([attend if k == at else None for k in range(LAYERS)])
+    return {"divergence": divergence(attend, *some), "kernel_error": kernel_error(attend, *some),
+            "excess": test_nats(alone, s.pictures, device) - with_softmax(s, device)}
+
+
+run = experiment.run
 
 
 def constants(costs: xr.Dataset) -> np.ndarray:

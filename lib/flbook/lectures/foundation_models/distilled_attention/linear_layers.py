@@ -1,5 +1,6 @@
 """Layers of the trained transformers as linear attention: distilled once, and kept for the next who asks."""
 
+import copy
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -50,7 +51,8 @@ def _kept(how: Distilling, layer: int, features: int, network: int, seed: tuple[
 @torch.no_grad()
 def test_nats(network: PixelTransformer, pictures: int = 297, device: str = "cpu") -> Float[Tensor, " E"]:
     """Test loss per pixel, for every draw of the features; of softmax attention one number."""
-    attends = [block.attend for block in network.to(device).gpt.blocks]
+    network = copy.deepcopy(network).to(device)  # the one given stays where it is, for others who opened it
+    attends = [block.attend for block in network.gpt.blocks]
     members = max([len(one.z) for one in attends if isinstance(one, RandomFeatureAttention)], default=1)
     parts = DATA.test[:pictures].to(device).split(_AT_ONCE)  # what fits into a cache is much faster
     return torch.cat([network.nats(part.expand(members, *part.shape)) for part in parts], -1).mean(-1)

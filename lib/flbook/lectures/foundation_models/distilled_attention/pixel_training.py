@@ -1,7 +1,6 @@
 """Training of the networks that this lecture takes apart: three minutes on a core, kept as a checkpoint.
 
-``python -c "from flbook.lectures.foundation_models.distilled_attention import pixel_training as p; p.keep()"`` makes
-the checkpoint again.
+It is made again by ``python -c "from flbook.lectures.foundation_models.distilled_attention import keep; keep()"``.
 """
 
 from functools import lru_cache
@@ -12,10 +11,10 @@ import torch
 from flbook.domains import Natural, checked_arguments
 from flbook.lectures.foundation_models.distilled_attention.pixel_sequences import PixelSequences
 from flbook.lectures.foundation_models.distilled_attention.pixel_transformer import PixelTransformer
-from flbook.runs import checkpoints, results
-from flbook.runs.sweep import training_file
+from flbook.runs import checkpoints
 from flbook.training.pretrain import Recipe, pretrain
 
+CHECKPOINT = Path(__file__).with_name("distilled_attention.safetensors")
 NETWORKS = 3  # one ensemble
 DATA = PixelSequences(n=1500)
 SHAPE = {"width": 32, "layers": 4, "heads": 2}
@@ -43,15 +42,9 @@ def about() -> dict:
 @checked_arguments
 def opened(network: Natural = 0) -> PixelTransformer:
     """One of the trained networks. Its weights are stored as float16 and computed with as float32."""
-    kept = checkpoints.stored("distilled_attention", about())
+    kept = checkpoints.load(CHECKPOINT, about(), dtype=torch.float32)
     if network >= NETWORKS:
         raise ValueError(f"network must be below {NETWORKS}, the networks of the checkpoint; got {network}")
     model = PixelTransformer(**SHAPE)
     model.load_state_dict({name: tensor[network] for name, tensor in kept.items()})
     return model.requires_grad_(False)
-
-
-def keep() -> None:
-    """Train, and store the checkpoint; a run that was killed goes on."""
-    weights = trained(checkpoint=training_file(about())).state_dict()
-    checkpoints.save(results.path("distilled_attention", ".safetensors"), weights, about(), torch.float16)
