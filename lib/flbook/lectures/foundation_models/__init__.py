@@ -2,7 +2,14 @@
 
 # Where its experiments are: a folder or file of this chapter, or a file in a lecture's folder.
 EXPERIMENTS = (
+    "contrastive",
+    "contrastive.epochs",
+    "contrastive_digits",
+    "contrastive_digits.variations",
+    "denoising_from_scratch",
+    "diffusion",
     "distilled_attention",
     "distilled_attention.layer_costs",
     "distilled_attention.other_networks",
+    "linear_attention_dimension",
 )

@@ -15,7 +15,7 @@ SMALL = Setting(n=20, m=10, d=(400,), pair=(1.0, 6.0), seed=(0, 1), steps=100, p
 
 
 def test_either_side_of_the_border():
-    found = contrastive.measure(SMALL).accuracy.mean("seed").squeeze("d")
+    found = contrastive.experiment.measure(SMALL).accuracy.mean("seed").squeeze("d")
     assert float(found.sel(pair=1.0).max()) < 0.65 and float(found.sel(pair=6.0).min()) > 0.85
 
 
@@ -33,7 +33,7 @@ def test_a_cell_of_the_diagram_is_that_of_its_own_training():
 
 
 def test_variations_are_what_their_names_say():
-    setting = epochs.Setting.tiny()
+    setting = epochs.experiment.setting("tiny")
     losses = {name: setting.problem(name, 2) for name in epochs.VARIATIONS}
     assert int(losses["all other samples"].negatives.sum()) == setting.n * (setting.n - 1)
     assert not losses["gradient everywhere"].loss.stop_gradient and losses["normalised"].loss.normalised
@@ -44,7 +44,7 @@ def test_variations_are_what_their_names_say():
 
 
 def test_the_last_epoch_is_the_end_of_the_history():
-    setting = replace(epochs.Setting.tiny(), variation=("the paper's",))
-    history, last = epochs.histories(setting), epochs.measure(setting)
+    setting = epochs.experiment.setting("tiny", variation=("the paper's",))
+    history, last = epochs.histories(setting), epochs.experiment.measure(setting)
     np.testing.assert_allclose(history.train_loss.isel(step=-1), last.train_loss)
     assert last.accuracy.dims == ("variation", "encoders", "seed")

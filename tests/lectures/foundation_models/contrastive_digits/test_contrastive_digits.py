@@ -13,7 +13,7 @@ from flbook.lectures.foundation_models.contrastive_digits import Setting, views
 from flbook.lectures.foundation_models.contrastive_digits.captions import caption, every_caption
 from flbook.lectures.foundation_models.contrastive_digits.linear_probe import linear_probe
 
-TINY = Setting.tiny()
+TINY = contrastive_digits.experiment.setting("tiny")
 
 
 def cosines(u, v):
@@ -128,7 +128,7 @@ def test_the_probe_is_ridge_regression():
 
 def test_training_makes_captions_answer_and_confusions_are_those_answers():
     setting = replace(TINY, n=400, size=100, steps=60, lr=0.005, partner=("captions", "class captions"))
-    found, tables = contrastive_digits.measure(setting), contrastive_digits.confusions(setting).share
+    found, tables = contrastive_digits.experiment.measure(setting), contrastive_digits.confusions(setting).share
     assert (found.answers_same > 0.5).all() and (found.shifted < found.free).all()
     np.testing.assert_allclose(tables.sum("answer"), 1)
     test = setting.data().draw_test(setting.seed, shift=1)
@@ -139,15 +139,15 @@ def test_training_makes_captions_answer_and_confusions_are_those_answers():
 
 
 def test_pixels_and_an_untrained_encoder_are_not_trained():
-    rows = contrastive_digits.measure(replace(TINY, partner=contrastive_digits.UNTRAINED))
-    longer = contrastive_digits.measure(replace(TINY, partner=contrastive_digits.UNTRAINED, steps=3))
+    rows = contrastive_digits.experiment.measure(replace(TINY, partner=contrastive_digits.UNTRAINED))
+    longer = contrastive_digits.experiment.measure(replace(TINY, partner=contrastive_digits.UNTRAINED, steps=3))
     for name in rows:
         np.testing.assert_array_equal(rows[name], longer[name])
     assert (rows.shifted.sel(partner="grey pixels") == rows["same"].sel(partner="grey pixels")).all()
 
 
 def test_pixels_are_probed_where_the_columns_say():
-    rows, data = contrastive_digits.measure(replace(TINY, partner=("pixels",))).isel(partner=0), TINY.data()
+    rows, data = contrastive_digits.experiment.measure(replace(TINY, partner=("pixels",))).isel(partner=0), TINY.data()
     random = replace(data, tied=0.0)
     tied, free = data.draw(TINY.seed), random.draw(TINY.seed)
     there = {"shifted": data.draw_test(TINY.seed, shift=1), "same": data.draw_test(TINY.seed, shift=0),

@@ -8,7 +8,6 @@ from flbook.lectures.foundation_models import denoising_from_scratch as lecture
 from flbook.lectures.foundation_models.denoising_from_scratch import Setting
 from flbook.lectures.foundation_models.denoising_from_scratch import denoising_from_scratch_pictures as pictures
 from flbook.lectures.foundation_models.denoising_from_scratch.gaussian_denoisers import GaussianDenoiser
-from flbook.runs import results
 
 
 def test_the_split_is_the_same_for_every_number_of_pictures():
@@ -31,7 +30,7 @@ def test_the_loss_of_a_denoiser_that_knows_the_law():
 
 
 def test_the_minimiser_copies_and_its_smoothing_does_not():
-    shown, setting = lecture.pictures(60, 0), Setting.tiny().thinned(samples=8, sampling_steps=50)
+    shown, setting = lecture.pictures(60, 0), lecture.experiment.setting("tiny", samples=8, sampling_steps=50)
     copies = lecture.drawn(lecture.memoriser(shown), setting, 1)
     assert float(lecture.nearest(copies, shown.x).max()) < 1e-3
     assert torch.equal(pictures.nearest_pictures(copies, shown.x).round(decimals=3), copies.round(decimals=3))
@@ -50,7 +49,7 @@ def test_bad_settings_get_a_sentence():
 
 def test_the_checkpoint_has_the_losses_that_are_stored():
     """float16 moves the weights a little."""
-    found, shown = results.open("denoising_from_scratch").sel(n=1500, seed=0), lecture.pictures(1500, 0)
+    found, shown = lecture.experiment.stored().sel(n=1500, seed=0), lecture.pictures(1500, 0)
     network = lecture.opened()
     for t in (60, 120, 300):
         assert lecture.loss(network, shown.x_test, t, 0) == pytest.approx(float(found.network_test.sel(t=t)), rel=0.01)
@@ -64,7 +63,7 @@ def test_the_checkpoint_has_the_losses_that_are_stored():
 
 
 def test_the_pictures_draw():
-    found = lecture.measure(Setting.tiny())
+    found = lecture.experiment.measure("tiny")
     assert len(pictures.by_noise(found.isel(n=0)).axes) == 2
     assert pictures.sheet({"a": torch.zeros(3, 1, 8, 8), "b": torch.ones(3, 1, 8, 8)}).axes
     places = torch.zeros(4, 2)

@@ -11,14 +11,14 @@ from flbook.lectures.foundation_models import diffusion
 from flbook.lectures.foundation_models.diffusion import Setting
 from flbook.lectures.foundation_models.diffusion.noise_prediction import noising, stationary_point
 
-TINY = Setting.tiny()
+TINY = diffusion.experiment.setting("tiny")
 LONG = replace(TINY, n_snr2=(0.75,), mu=(4.0,), t=(0.2,), d=400, steps=3000)
 
 
 def test_training_ends_near_the_prediction_and_between_its_two_bounds():
     for n_snr2 in (0.75, 6.0):
         setting = replace(LONG, n_snr2=(n_snr2,))
-        end = diffusion.measure(setting)
+        end = diffusion.experiment.measure(setting)
         assert (end.gradient < 1e-6).all()
         np.testing.assert_allclose(end.ratio.mean(), stationary_point(4.0, n_snr2, 4, *noising(0.2)).ratio, rtol=0.1)
         low, high = sorted((1, n_snr2 / 2))

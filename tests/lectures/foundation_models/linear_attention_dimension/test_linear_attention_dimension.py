@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from flbook.lectures.foundation_models import linear_attention_dimension
-from flbook.lectures.foundation_models.linear_attention_dimension import Setting
 from flbook.lectures.foundation_models.linear_attention_dimension import distillation_tables as tables
 from flbook.lectures.foundation_models.linear_attention_dimension.gaussian_tokens import GaussianTokens
 
@@ -46,10 +45,11 @@ def test_the_whitened_error_falls_with_more_features():
 
 
 def test_no_cell_needs_less_than_the_eigenvalues_above_the_level():
-    found = linear_attention_dimension.measure(Setting.tiny())
+    tiny = linear_attention_dimension.experiment.setting("tiny")
+    found = linear_attention_dimension.experiment.measure(tiny)
     for d in found.d.values:
         for lam in found.lam.values:
-            least = (Setting.tiny().tokens(int(d)).eigenvalues > 4 * lam).sum()
+            least = (tiny.tokens(int(d)).eigenvalues > 4 * lam).sum()
             assert (found.needed.sel(d=d, lam=lam) >= least).all()
 
 

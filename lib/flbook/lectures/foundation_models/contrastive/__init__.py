@@ -12,7 +12,7 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from flbook import devices, measures
+from flbook import measures
 from flbook.data.signal_noise import check_sizes
 from flbook.domains import Count, Natural, NonNegative, Positive
 from flbook.dynamics.wishart import check_room
@@ -24,12 +24,10 @@ from flbook.lectures.foundation_models.contrastive.paired_training import (
     drawn_pairs,
 )
 from flbook.lectures.foundation_models.contrastive.two_modalities import TwoModalities
-from flbook.runs import Grid, axis, cached, labelled, sweeps
+from flbook.runs import Experiment, Grid, axis, labelled
 from flbook.training.fit import fit
 from flbook.training.optimizers import GradientDescent
 from flbook.training.problem import Params
-
-VERSION = 1
 
 THIRDS = tuple(2 ** (k / 3) for k in range(-5, 9))  # of an octave: products of two of them are others
 
@@ -54,21 +52,6 @@ class Setting(Grid):
     nu: Positive = 2.0  # signal strength downstream
     points: Count = 512  # fresh noise patches to measure the accuracy on, each under both labels
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """A blink: what the tests run."""
-        return cls(d=(200, 400), pair=(1.0, 4.0), seed=(0, 1), n=10, m=8, start=0.02, steps=40, points=64)
-
-    @classmethod
-    def borders(cls) -> "Setting":
-        """Two modalities in dimensions from 1000 to 64 000."""
-        return cls(encoders=(2,), d=(1000, 8000, 64_000), pair=(1.6, 2.0, 2.5, 3.2))
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        """The paper's pairs and neurons, more seeds and products."""
-        return cls(pair=THIRDS, seed=tuple(range(20)), n=100, m=50, steps=200)
-
     def check(self) -> None:
         """Refuse a dimension in which vectors are too short, or pairs that cannot be balanced."""
         check_sizes(self.n, min(self.d))
@@ -86,6 +69,26 @@ class Setting(Grid):
         return drawn_pairs(data, self.m, self.start / d**0.5, loss, encoders, self.seed)
 
 
+GIVES = {
+    "accuracy": ("accuracy downstream", "fraction"),
+    "train_loss": ("training loss", "nats"),
+    "signal": ("largest response to the unit signal", "1"),
+    "noise": ("largest response to a noise patch", "1"),
+}
+
+experiment = Experiment(
+    Setting, version=1, loops=("encoders", "d", "pair"), chunk={"d": 1}, gives=GIVES,
+    presets={
+        "tiny": ("A blink: what the tests run", dict(
+            d=(200, 400), pair=(1.0, 4.0), seed=(0, 1), n=10, m=8, start=0.02, steps=40, points=64)),
+        "borders": ("Two modalities in dimensions from 1000 to 64 000", dict(
+            encoders=(2,), d=(1000, 8000, 64_000), pair=(1.6, 2.0, 2.5, 3.2))),
+        "longer": ("The paper's pairs and neurons, more seeds and products; not its start and step size", dict(
+            pair=THIRDS, seed=tuple(range(20)), n=100, m=50, steps=200)),
+    },
+)
+
+
 def accuracy(
     problem: ContrastiveTraining, params: Params, nu: float, points: int, stretch: float = 1.0
 ) -> Tensor:
@@ -99,28 +102,25 @@ def accuracy(
     return downstream.accuracy(downstream.logistic_regression(seen, problem.y), *fresh)
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Accuracy downstream, training loss, and what is seen of signal and noise; (encoders, d, pair, seed)."""
-    cells = []
-    for encoders in setting.encoders:
-        for d in setting.d:
-            for pair in setting.pair:
-                problem = setting.problem(encoders, d, pair).to(devices.device(device), torch.float32)
-                params = fit(problem, GradientDescent(setting.lr(d)), setting.steps).params
-                found = accuracy(problem, params, setting.nu, setting.points)
-                cells.append([found, problem.train_loss(params), *problem.largest(params)])
-    accuracies, loss, signal, noise = (torch.stack(column) for column in zip(*cells, strict=True))
-    dims = ("encoders", "d", "pair", "seed")
-    return labelled({"accuracy": (dims, accuracies, "accuracy downstream", "fraction"),
-                     "train_loss": (dims, loss, "training loss", "nats"),
-                     "signal": (dims, signal, "largest response to the unit signal"),
-                     "noise": (dims, noise, "largest response to a noise patch")}, setting.coordinates())
+def trained(setting: Setting, encoders: int, d: int, pair: float, device: str) -> tuple[ContrastiveTraining, Params]:
+    """The training problem of all seeds, and the coefficients at its end."""
+    training = setting.problem(encoders, d, pair).to(device, torch.float32)
+    return training, fit(training, GradientDescent(setting.lr(d)), setting.steps).params
 
 
-run = sweeps(measure, chunk={"d": 1})
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, Tensor]:
+    """Pre-train, ask downstream, and see what the neurons respond to."""
+    training, params = trained(s, s.encoders, s.d, s.pair, device)
+    signal, noise = training.largest(params)
+    return {"accuracy": accuracy(training, params, s.nu, s.points), "train_loss": training.train_loss(params),
+            "signal": signal, "noise": noise}
 
 
-@cached
+run = experiment.run
+
+
+@experiment.also
 def phase(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Accuracy over n SNR^2, the ratio of the signals, and seeds; one training serves all cells of one product.
 
@@ -129,12 +129,11 @@ def phase(setting: Setting, device: str = "cpu") -> xr.Dataset:
     d, strengths, ratios = setting.d[0], range(-5, 7), range(-3, 9)
     two = torch.zeros(len(strengths), len(ratios), len(setting.seed))
     for third in range(strengths[0] + ratios[0], strengths[-1] + ratios[-1] + 1):
-        problem = setting.problem(2, d, 2 ** (third / 3)).to(devices.device(device), torch.float32)
-        params = fit(problem, GradientDescent(setting.lr(d)), setting.steps).params
+        training, params = trained(setting, 2, d, 2 ** (third / 3), device)
         for i, strength in enumerate(strengths):
             if third - strength in ratios:  # |mu| is shorter than the geometric mean by the root of the ratio
                 stretch = 2 ** ((strength - third) / 6)
-                two[i, third - strength - ratios[0]] = accuracy(problem, params, setting.nu, setting.points, stretch)
+                two[i, third - strength - ratios[0]] = accuracy(training, params, setting.nu, setting.points, stretch)
     axes = {"n_snr2": ("n_snr2", [2 ** (k / 3) for k in strengths], r"$n\,\mathrm{SNR}^2$"),
             "ratio": ("ratio", [2 ** (k / 3) for k in ratios], r"ratio of the signals $C_\mu$")}
     return labelled({"accuracy": (("n_snr2", "ratio", "seed"), two, "accuracy downstream", "fraction")},

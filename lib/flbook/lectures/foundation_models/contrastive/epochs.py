@@ -4,17 +4,17 @@ Source: Huang et al. (2024), section 6; sigma_0, tau, the negatives and the sum 
 are chosen here so that the first losses and the number of epochs are those of its Figure 1.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
 import xarray as xr
 
-from flbook import devices
 from flbook.data.signal_noise import check_sizes
 from flbook.domains import Count, Natural, Positive
 from flbook.dynamics.wishart import check_room
-from flbook.lectures.foundation_models.contrastive import accuracy
+from flbook.lectures.foundation_models.contrastive import GIVES, accuracy
 from flbook.lectures.foundation_models.contrastive.paired_training import (
     ONE_MODALITY,
     TWO_MODALITIES,
@@ -24,12 +24,10 @@ from flbook.lectures.foundation_models.contrastive.paired_training import (
 from flbook.lectures.foundation_models.contrastive.two_modalities import TwoModalities
 from flbook.lectures.foundation_models.shared.info_nce import all_others
 from flbook.models.activations import identity
-from flbook.runs import Grid, axis, cached, labelled, sweeps
+from flbook.runs import Experiment, Grid, axis
 from flbook.shapes import Quantity
 from flbook.training.fit import fit
 from flbook.training.optimizers import GradientDescent
-
-VERSION = 1
 
 VARIATIONS = ("the paper's", "all other samples", "gradient everywhere", "normalised", "mean over neurons", "τ = 0.2",
               "larger start", "no ReLU")
@@ -53,16 +51,6 @@ class Setting(Grid):
     nu: Positive = 2.0  # signal strength downstream
     orthogonal: bool = False  # noise without a part along the signals?
     points: Count = 256  # fresh noise patches to measure the accuracy on, each under both labels
-
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """A blink: what the tests run."""
-        return cls(variation=VARIATIONS[:3], seed=(0, 1), n=10, d=200, m=8, sigma_0=0.01, steps=20, points=64)
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        """More seeds."""
-        return cls(seed=tuple(range(20)))
 
     def check(self) -> None:
         """Refuse a dimension in which vectors are too short."""
@@ -92,36 +80,43 @@ class Setting(Grid):
         return replace(problem, activation=identity) if variation == "no ReLU" else problem
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Accuracy downstream, loss, signal and noise at the end; dimensions (variation, encoders, seed)."""
-    return _followed(setting, device, [setting.steps]).isel(step=0, drop=True)
+experiment = Experiment(
+    Setting, version=1, loops=("variation", "encoders"), chunk={"variation": 1}, gives=GIVES,
+    presets={
+        "tiny": ("A blink: what the tests run", dict(
+            variation=VARIATIONS[:3], seed=(0, 1), n=10, d=200, m=8, sigma_0=0.01, steps=20, points=64)),
+        "paper": ("The paper's sizes, as on the page, with twenty seeds", dict(seed=tuple(range(20)))),
+    },
+)
 
 
-run = sweeps(measure, chunk={"variation": 1})
+def followed(s: Setting, device: str, at: Iterable[int]) -> xr.Dataset:
+    """Accuracy downstream, loss, signal and noise of one cell at some epochs; dimensions (step, seed)."""
+    training = s.problem(s.variation, s.encoders).to(device, torch.float32)
+    quantities = [
+        Quantity("accuracy", lambda params: accuracy(training, params, s.nu, s.points), (), *GIVES["accuracy"]),
+        Quantity("train_loss", training.train_loss, (), *GIVES["train_loss"]),
+        Quantity("signal", lambda params: training.largest(params)[0], (), *GIVES["signal"]),
+        Quantity("noise", lambda params: training.largest(params)[1], (), *GIVES["noise"]),
+    ]
+    return fit(training, GradientDescent(s.lr), s.steps, quantities, ("seed",), at).history
 
 
-@cached
+@experiment.cell
+def cell(s: Setting, device: str) -> xr.Dataset:
+    """The last epoch."""
+    return followed(s, device, [s.steps]).isel(step=0, drop=True)
+
+
+run = experiment.run
+
+
+@experiment.also
 def histories(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """The same over the epochs; dimensions (variation, encoders, step, seed)."""
-    return _followed(setting, device, range(0, setting.steps + 1, max(1, setting.steps // 20)))
-
-
-def _followed(setting: Setting, device: str, at) -> xr.Dataset:
-    found = []
-    for variation in setting.variation:
-        for encoders in setting.encoders:
-            problem = setting.problem(variation, encoders).to(devices.device(device), torch.float32)
-            quantities = [
-                Quantity("accuracy", lambda p, q=problem: accuracy(q, p, setting.nu, setting.points)),
-                Quantity("train_loss", problem.train_loss),
-                Quantity("signal", lambda p, q=problem: q.largest(p)[0]),
-                Quantity("noise", lambda p, q=problem: q.largest(p)[1]),
-            ]
-            found.append(fit(problem, GradientDescent(setting.lr), setting.steps, quantities, ("seed",), at).history)
-    steps = ("step", found[0].step.values, "epoch")
-    dims = ("variation", "encoders", "step", "seed")
-    words = {"accuracy": ("accuracy downstream", "fraction"), "train_loss": ("training loss", "nats"),
-             "signal": ("largest response to the unit signal",), "noise": ("largest response to a noise patch",)}
-    values = {name: (dims, [torch.from_numpy(one[name].values) for one in found], *said)
-              for name, said in words.items()}
-    return labelled(values, setting.coordinates("variation", "encoders", "seed") | {"step": steps})
+    at = range(0, setting.steps + 1, max(1, setting.steps // 20))
+    found = [followed(s, device, at) for s in experiment.cells(setting)]
+    rows = [xr.concat(found[k:k + len(setting.encoders)], "encoders")
+            for k in range(0, len(found), len(setting.encoders))]
+    joined = xr.concat(rows, "variation").assign_coords(setting.coordinates("variation", "encoders", "seed"))
+    return joined.assign_coords(step=joined.step.assign_attrs(long_name="epoch", units="1"))

@@ -23,12 +23,10 @@ from flbook.lectures.foundation_models.contrastive_digits.coloured_classes impor
 )
 from flbook.lectures.foundation_models.contrastive_digits.linear_probe import linear_probe
 from flbook.lectures.foundation_models.contrastive_digits.pretraining import TRAINED, DigitPretraining
-from flbook.runs import Grid, axis, cached, labelled, sweeps
+from flbook.runs import Experiment, Grid, axis
 from flbook.shapes import Quantity
 from flbook.training.fit import fit
 from flbook.training.optimizers import Adam
-
-VERSION = 1
 
 UNTRAINED = ("pixels", "grey pixels", "untrained")
 PARTNERS = (*UNTRAINED, *TRAINED)
@@ -53,16 +51,6 @@ class Setting(Grid):
     steps: Natural = 150
     lr: Positive = 0.002
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """A blink."""
-        return cls(seed=(0, 1), n=60, hidden=16, features=12, size=20, steps=12)
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        """The wider encoder, more pictures, more seeds, nearly three times the steps."""
-        return cls(seed=tuple(range(20)), n=1400, hidden=256, steps=400, lr=0.001)
-
     def check(self) -> None:
         """Refuse a batch that is larger than the data, and too few pictures to leave a test."""
         if self.size > self.n:
@@ -81,6 +69,25 @@ class Setting(Grid):
         return problem.to(devices.device(device))
 
 
+GIVES = {
+    "shifted": ("accuracy of the probe, palette shifted", "fraction"),
+    "same": ("accuracy of the probe, palette of training", "fraction"),
+    "free": ("accuracy of a probe fitted where colours are random, there", "fraction"),
+    "colour": ("accuracy of a colour probe fitted where colours are random, there", "fraction"),
+    "answers_shifted": ("accuracy of the own answers, palette shifted", "fraction"),
+    "answers_same": ("accuracy of the own answers, palette of training", "fraction"),
+}
+
+experiment = Experiment(
+    Setting, version=1, loops=("partner",), chunk={"partner": 1}, gives=GIVES,
+    presets={
+        "tiny": ("A blink", dict(seed=(0, 1), n=60, hidden=16, features=12, size=20, steps=12)),
+        "longer": ("A wider encoder, more pictures, more seeds, nearly three times the steps", dict(
+            seed=tuple(range(20)), n=1400, hidden=256, steps=400, lr=0.001)),
+    },
+)
+
+
 def trained(setting: Setting, partner: str, device: str = "cpu", record=(), at=None):
     """The problem, its weights after training, and what was recorded."""
     problem = setting.problem(partner, device)
@@ -93,36 +100,20 @@ def accuracy(answers: Tensor, truth: Tensor) -> Tensor:
     return (answers.cpu() == truth).double().mean(-1)
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Pre-train every encoder and ask it; dimensions (partner, seed)."""
-    cells = [_row(setting, partner, device) for partner in setting.partner]
-    names = {
-        "shifted": "accuracy of the probe, palette shifted", "same": "accuracy of the probe, palette of training",
-        "free": "accuracy of a probe fitted where colours are random, there",
-        "colour": "accuracy of a colour probe fitted where colours are random, there",
-        "answers_shifted": "accuracy of the own answers, palette shifted",
-        "answers_same": "accuracy of the own answers, palette of training",
-    }
-    columns = {name: (("partner", "seed"), torch.stack([cell[name] for cell in cells]), text, "fraction")
-               for name, text in names.items()}
-    return labelled(columns, setting.coordinates())
-
-
-run = sweeps(measure, chunk={"partner": 1})
-
-
-def _row(setting: Setting, partner: str, device: str) -> dict[str, Tensor]:
-    problem, params, _ = trained(setting, partner, device)
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, Tensor]:
+    """Pre-train one encoder, and ask it; accuracies of its own answers are NaN where it gives none."""
+    problem, params, _ = trained(s, s.partner, device)
+    data, random = s.data(), s.data(tied=0.0)
 
     def features(pictures: ColouredPictures) -> Tensor:
-        if "pixels" in partner:
-            return (pictures.x if partner == "pixels" else pictures.x.sum(-3, keepdim=True)).flatten(-3)
+        if "pixels" in s.partner:
+            return (pictures.x if s.partner == "pixels" else pictures.x.sum(-3, keepdim=True)).flatten(-3)
         return problem.encode(params, pictures.x).cpu()
 
     with torch.no_grad():
-        train, shifted = setting.data().draw(setting.seed), setting.data().draw_test(setting.seed, shift=1)
-        same, random = setting.data().draw_test(setting.seed, shift=0), setting.data(tied=0.0)
-        free, free_test = random.draw(setting.seed), random.draw_test(setting.seed)
+        train, free, free_test = data.draw(s.seed), random.draw(s.seed), random.draw_test(s.seed)
+        shifted, same = (data.draw_test(s.seed, shift) for shift in (1, 0))
         probe, fair = linear_probe(features(train), train.label), linear_probe(features(free), free.label)
         colours = linear_probe(features(free), free.colour)
         found = {
@@ -132,13 +123,16 @@ def _row(setting: Setting, partner: str, device: str) -> dict[str, Tensor]:
             "colour": accuracy(colours(features(free_test)), free_test.colour),
         }
         for name, pictures in {"answers_shifted": shifted, "answers_same": same}.items():
-            answers = "captions" in partner or "classes" in partner
+            answers = "captions" in s.partner or "classes" in s.partner
             found[name] = (accuracy(problem.answers(params, pictures.x), pictures.digit) if answers
-                           else torch.full((len(setting.seed),), torch.nan))
+                           else torch.full((len(s.seed),), torch.nan))
     return found
 
 
-@cached
+run = experiment.run
+
+
+@experiment.also
 def confusions(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Which class is answered to which digit, palette shifted; dimensions (step, partner, seed, digit, answer)."""
     at = [step for step in (0, 5, 10, 20, 40, 80, setting.steps) if step <= setting.steps]

@@ -4,16 +4,14 @@ Claim (measured): where the temperature leaves the similarity room, captions tha
 shifted palette than captions that do not; and views that keep the colour end below an untrained encoder.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import xarray as xr
 
 from flbook.domains import Natural
 from flbook.lectures.foundation_models import contrastive_digits
-from flbook.runs import Grid, axis, single_precision, sweeps
-
-VERSION = 1
+from flbook.runs import Experiment, Grid, axis, single_precision
 
 CHANGES = {
     "as on the page": {}, "four times the steps": {"steps": 600}, "temperature 0.02": {"temperature": 0.02},
@@ -32,23 +30,24 @@ class Setting(Grid):
     partner: tuple[Literal[ASKED], ...] = axis(ASKED, "what pictures are paired with")
     seed: tuple[Natural, ...] = axis(range(2), "seed")
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """One change, two kinds of training."""
-        return cls(variation=("as on the page", "256 features"), partner=("untrained", "class captions"))
 
-    @classmethod
-    def paper(cls) -> "Setting":
-        """All changes."""
-        return cls(variation=tuple(CHANGES), seed=tuple(range(10)))
-
-
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Accuracies of the lecture's experiment; dimensions (variation, partner, seed)."""
-    page = contrastive_digits.Setting(partner=setting.partner, seed=setting.seed)
-    rows = [contrastive_digits.measure(replace(page, **CHANGES[name]), device) for name in setting.variation]
-    return xr.concat(rows, "variation").assign_coords(setting.coordinates("variation"))
+experiment = Experiment(
+    Setting, version=1, loops=("variation", "partner"), chunk={"variation": 1, "partner": 1}, stored="longer",
+    gives=contrastive_digits.GIVES,
+    presets={
+        "tiny": ("One change, two kinds of training", dict(
+            variation=("as on the page", "256 features"), partner=("untrained", "class captions"))),
+        "longer": ("All changes, ten seeds", dict(variation=tuple(CHANGES), seed=tuple(range(10)))),
+    },
+)
+experiment.kept(single_precision)
 
 
-run = sweeps(measure, chunk={"variation": 1, "partner": 1})
-stored = single_precision
+@experiment.cell
+def cell(s: Setting, device: str) -> xr.Dataset:
+    """Accuracies of the lecture's experiment, with one thing changed."""
+    changed = contrastive_digits.experiment.setting(partner=(s.partner,), seed=s.seed, **CHANGES[s.variation])
+    return contrastive_digits.experiment.measure(changed, device).isel(partner=0, drop=True)
+
+
+run = experiment.run

@@ -27,12 +27,10 @@ from flbook.lectures.foundation_models.denoising_from_scratch.gaussian_denoisers
 from flbook.lectures.foundation_models.denoising_from_scratch.noise_schedule import NoiseSchedule
 from flbook.lectures.foundation_models.denoising_from_scratch.point_mixture import PointMixture
 from flbook.lectures.foundation_models.denoising_from_scratch.reverse_diffusion import reverse_path
-from flbook.runs import Grid, axis, checkpoints, labelled, results, sweeps
+from flbook.runs import Experiment, Grid, axis, checkpoints
 from flbook.training.fit import fit
 from flbook.training.optimizers import Adam
 from flbook.training.problem import Params
-
-VERSION = 1
 
 SCHEDULE = NoiseSchedule()
 REPEATS = 3  # noises for each picture, where a loss is measured
@@ -54,23 +52,6 @@ class Setting(Grid):
     samples: Count = 50
     sampling_steps: Count = 100
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """Two networks of two channels after three steps."""
-        return cls(n=(40, 60), seed=(0, 1), t=(60, 300), channels=2, steps=3, batch=4, samples=3,
-                   sampling_steps=4)
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        """Ten networks on many pictures, and ten on few: ten minutes of one core."""
-        return cls(n=(100, 1500), seed=tuple(range(10)), steps=2500)
-
-    @classmethod
-    def longer(cls) -> "Setting":
-        """Wider networks, trained forty times as long, on more sizes of the training set: for a GPU."""
-        return cls(n=(30, 100, 300, 1000, 1500), seed=tuple(range(10)), channels=64, steps=100_000, lr=1e-3,
-                   batch=128)
-
     def check(self) -> None:
         """Refuse what the pictures and the schedule do not have."""
         if max(self.n) > 1500:
@@ -78,6 +59,28 @@ class Setting(Grid):
         if max(self.t) > SCHEDULE.steps or self.sampling_steps > SCHEDULE.steps:
             raise ValueError(f"t and sampling_steps must be at most {SCHEDULE.steps}, the steps of the schedule; got "
                              f"{max(self.t)} and {self.sampling_steps}")
+
+
+LOSSES = {"network_test": "network, new pictures", "network_train": "network, training pictures",
+          "memoriser_test": "memoriser, new pictures", "memoriser_train": "memoriser, training pictures",
+          "smoothed_test": "smoothed memoriser, new pictures", "wiener_test": "Wiener filter, new pictures",
+          "class_gaussians_test": "Gaussian per class, new pictures"}  # fmt: skip
+
+experiment = Experiment(
+    Setting, version=1, loops=("n", "seed", "t"), chunk={"n": 1, "seed": 1}, stored="longer",
+    gives={name: (f"loss per pixel: {words}", "1") for name, words in LOSSES.items()}
+    | {f"distance_{name}": (f"distance of {name} to the nearest training picture, median", "1", ("n", "seed"))
+       for name in ("network", "memoriser", "test")}
+    | {"weights": ("weights of the trained network", "1", ("n", "seed", "weight"))},
+    presets={
+        "tiny": ("Two networks of two channels after three steps", dict(
+            n=(40, 60), seed=(0, 1), t=(60, 300), channels=2, steps=3, batch=4, samples=3, sampling_steps=4)),
+        "longer": ("Ten networks on many pictures, and ten on few: ten minutes of one core", dict(
+            n=(100, 1500), seed=tuple(range(10)), steps=2500)),
+        "gpu": ("Wider networks, trained forty times as long, on more sizes of the training set", dict(
+            n=(30, 100, 300, 1000, 1500), seed=tuple(range(10)), channels=64, steps=100_000, lr=1e-3, batch=128)),
+    },
+)
 
 
 class Pictures(NamedTuple):
@@ -145,70 +148,62 @@ def memoriser(shown: Pictures) -> Denoise:
     return lambda x, t: mixture.noise(x.flatten(1).double(), SCHEDULE.kept(t)).reshape(x.shape).to(x)
 
 
-def cell(setting: Setting, n: int, seed: int, device: str) -> tuple[dict[str, list], dict[str, float], np.ndarray]:
-    """Losses by t, distances to the nearest training picture, and the weights, of one network and its rivals."""
-    shown, params = pictures(n, seed), train(setting, n, seed, device)
-    predict = predictor(untrained(setting, seed).to(device), params)
-    seen, losses = shown.x[:300], {}
-    for t in setting.t:
-        rules = {name: on_pictures(rule) for name, rule in rivals(shown, t).items()} | {"network": predict}
-        at = {f"{name}_test": loss(rule, shown.x_test, t, seed) for name, rule in rules.items()}
-        at |= {f"{name}_train": loss(rules[name], seen, t, seed) for name in ("network", "memoriser")}
-        at["smoothed_test"] = min(value for name, value in at.items() if name.startswith("smoothed"))
-        for name, value in at.items():
-            losses.setdefault(name, []).append(value)
-    distance = {"network": drawn(predict, setting, seed), "memoriser": drawn(memoriser(shown), setting, seed),
-                "test": shown.x_test}
-    medians = {name: float(nearest(x, shown.x).median()) for name, x in distance.items()}
-    return losses, medians, nn.utils.parameters_to_vector(params.values()).cpu().numpy()
+class Trained(NamedTuple):
+    """A network that was trained on some pictures."""
+
+    shown: Pictures
+    predict: Denoise
+    facts: dict[str, float | Tensor]  # its weights; how far its samples, and its rivals', are from training pictures
 
 
-LOSSES = {"network_test": "network, new pictures", "network_train": "network, training pictures",
-          "memoriser_test": "memoriser, new pictures", "memoriser_train": "memoriser, training pictures",
-          "smoothed_test": "smoothed memoriser, new pictures", "wiener_test": "Wiener filter, new pictures",
-          "class_gaussians_test": "Gaussian per class, new pictures"}  # fmt: skip
+@experiment.shared("n", "seed")
+def trained(s: Setting, device: str) -> Trained:
+    """The network, whose losses are asked for at every t."""
+    shown, params = pictures(s.n, s.seed), train(s, s.n, s.seed, device)
+    predict = predictor(untrained(s, s.seed).to(device), params)
+    made = {"network": drawn(predict, s, s.seed), "memoriser": drawn(memoriser(shown), s, s.seed),
+            "test": shown.x_test}
+    far = {f"distance_{name}": float(nearest(x, shown.x).median()) for name, x in made.items()}
+    return Trained(shown, predict, far | {"weights": nn.utils.parameters_to_vector(params.values())})
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Losses a pixel over (n, seed, t); distances and the trained weights over (n, seed)."""
-    cells = [cell(setting, n, seed, device) for n in setting.n for seed in setting.seed]
-    shape = (len(setting.n), len(setting.seed))
-    variables = {name: (("n", "seed", "t"), np.array([losses[name] for losses, _, _ in cells]).reshape(*shape, -1),
-                        f"loss per pixel: {words}") for name, words in LOSSES.items()}
-    variables |= {f"distance_{name}": (("n", "seed"), np.array([median[name] for _, median, _ in cells]).reshape(shape),
-                                       f"distance of {name} to the nearest training picture, median")
-                  for name in ("network", "memoriser", "test")}
-    weights = np.array([vector for *_, vector in cells]).reshape(*shape, -1)
-    variables["weights"] = (("n", "seed", "weight"), weights, "weights of the trained network")
-    return labelled(variables, setting.coordinates())
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, float | Tensor]:
+    """Losses at one t of a network and its rivals; distances to the nearest training picture, and the weights."""
+    shown, predict, facts = trained(s, device)
+    rules = {name: on_pictures(rule) for name, rule in rivals(shown, s.t).items()} | {"network": predict}
+    found = {f"{name}_test": loss(rule, shown.x_test, s.t, s.seed) for name, rule in rules.items()}
+    found |= {f"{name}_train": loss(rules[name], shown.x[:300], s.t, s.seed) for name in ("network", "memoriser")}
+    found["smoothed_test"] = min(value for name, value in found.items() if name.startswith("smoothed"))
+    return {name: found[name] for name in LOSSES} | facts
 
 
-run = sweeps(measure, chunk={"n": 1, "seed": 1})
+run = experiment.run
 
 
 def about(setting: Setting) -> dict:
     """What the checkpoint depends on: the setting of one network."""
     names = ("channels", "steps", "batch", "lr")
-    return {"experiment": "denoising_from_scratch", "version": VERSION, "n": 1500, "seed": 0,
+    return {"experiment": "denoising_from_scratch", "version": experiment.version, "n": 1500, "seed": 0,
             **{name: getattr(setting, name) for name in names}}
 
 
 def opened() -> Denoise:
-    """The network of 1500 pictures and seed 0 at the paper's scale, from the checkpoint that comes with the library.
+    """The network of 1500 pictures and seed 0 of the stored run, from the checkpoint that comes with the library.
 
     Its weights are stored as float16 and computed with as float32.
     """
-    paper = Setting.paper()
-    network = untrained(paper, 0)
-    return predictor(network, checkpoints.stored("denoising_from_scratch", about(paper)))
+    longer = experiment.setting("longer")
+    weights = checkpoints.load(experiment.path(".safetensors"), about(longer), dtype=torch.float32)
+    return predictor(untrained(longer, 0), weights)
 
 
-def stored(dataset: xr.Dataset) -> xr.Dataset:
-    """What the package keeps of the paper scale: losses and distances, and one network as its checkpoint."""
-    paper = Setting.paper()
-    network = untrained(paper, 0)
+@experiment.kept
+def kept(dataset: xr.Dataset) -> xr.Dataset:
+    """What the package keeps of the larger run: losses and distances, and one network as its checkpoint."""
+    longer = experiment.setting("longer")
+    network = untrained(longer, 0)
     vector = torch.from_numpy(np.array(dataset.weights.sel(n=1500, seed=0)))
     nn.utils.vector_to_parameters(vector, network.parameters())
-    checkpoints.save(results.path("denoising_from_scratch", ".safetensors"), network.state_dict(), about(paper),
-                     torch.float16)
+    checkpoints.save(experiment.path(".safetensors"), network.state_dict(), about(longer), torch.float16)
     return dataset.drop_vars("weights").astype("float32")

@@ -7,7 +7,6 @@ and nothing of the noise where :math:`n\,\mathrm{SNR}^2` is large, and the rever
 
 import math
 from dataclasses import dataclass
-from itertools import product
 
 import torch
 import xarray as xr
@@ -18,13 +17,11 @@ from flbook.dynamics.patches import Basis, PatchTraining
 from flbook.lectures.foundation_models.diffusion.denoising import DenoisingTraining, check_depth, draw_basis
 from flbook.lectures.foundation_models.diffusion.noise_prediction import noising
 from flbook.models.activations import square
-from flbook.runs import Grid, axis, cached, labelled, lattice, sweeps
+from flbook.runs import Experiment, Grid, axis, lattice
 from flbook.shapes import Quantity, signs
 from flbook.training.fit import fit
 from flbook.training.optimizers import GradientDescent, Momentum
 from flbook.training.problem import Params
-
-VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -43,22 +40,6 @@ class Setting(Grid):
     m: Count = 20  # neurons of the denoiser; filters a sign of the classifier
     sigma_0: NonNegative = 0.03  # initial weights
     steps: Count = 1000
-
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """A blink."""
-        return cls(n_snr2=(0.75, 3.0), mu=(2.0, 4.0), t=(0.2, 1.0), seed=(0, 1), n=6, d=60, m=4, sigma_0=0.1, steps=40)
-
-    @classmethod
-    def strengths(cls) -> "Setting":
-        """One n SNR², several signal strengths and times."""
-        return cls(n_snr2=(6.75,), mu=(1.0, 2.0, 5.0, 10.0))
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        """The whole grid."""
-        return cls(n_snr2=lattice(0.1, 20, 9), mu=lattice(0.5, 20, 7), t=lattice(0.05, 2, 7), seed=tuple(range(10)),
-                   steps=4000)
 
     @classmethod
     def at_noise_one(cls, mu: float, **changed) -> "Setting":
@@ -81,6 +62,25 @@ class Setting(Grid):
         alpha, beta = noising(t)
         along = (alpha * mu / beta) ** 2 * max(1 / 2, 1 / n_snr2)
         return 0.5 / (beta ** (4 / 3) * max(along, 6.0))
+
+
+experiment = Experiment(
+    Setting, version=1, loops=("n_snr2", "mu", "t"), chunk={"t": 1},
+    gives={
+        "ratio": ("signal over noise", "1"),
+        "signal": ("response to a signal", "1"),
+        "noise": ("response to noise", "1"),
+        "gradient": ("length of the gradient", "1"),
+    },
+    presets={
+        "tiny": ("A blink", dict(
+            n_snr2=(0.75, 3.0), mu=(2.0, 4.0), t=(0.2, 1.0), seed=(0, 1), n=6, d=60, m=4, sigma_0=0.1, steps=40)),
+        "strengths": ("One n SNR², several signal strengths and times", dict(n_snr2=(6.75,), mu=(1.0, 2.0, 5.0, 10.0))),
+        "longer": ("A grid in n SNR², signal strength and time, ten data sets, four times the steps", dict(
+            n_snr2=lattice(0.1, 20, 9), mu=lattice(0.5, 20, 7), t=lattice(0.05, 2, 7), seed=tuple(range(10)),
+            steps=4000)),
+    },
+)
 
 
 def products(setting: Setting, n_snr2: float, mu: float) -> Basis:
@@ -121,25 +121,20 @@ def largest(training: PatchTraining, params: Params) -> tuple[torch.Tensor, torc
     return z[..., :2].amax((-2, -1)), z[..., 2:].amax((-2, -1))
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Train every denoiser to the end; dimensions (n_snr2, mu, t, seed)."""
-    cells = []
-    for n_snr2, mu, t in product(setting.n_snr2, setting.mu, setting.t):
-        network = denoiser(setting, n_snr2, mu, t, device)
-        params = fit(network, Momentum(setting.lr(n_snr2, mu, t), averaged=True), setting.steps).params
-        rest = network.norm(network.gradient(params))
-        cells.append(torch.stack([*seen(network, params), rest]))
-    signal, noise, rest = torch.stack(cells, 1).unflatten(1, setting.shape[:-1]).cpu()
-    dims = ("n_snr2", "mu", "t", "seed")
-    return labelled({"ratio": (dims, signal / noise, "signal over noise"),
-                     "signal": (dims, signal, "response to a signal"), "noise": (dims, noise, "response to noise"),
-                     "gradient": (dims, rest, "length of the gradient")}, setting.coordinates())
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, torch.Tensor]:
+    """Train one denoiser to the end."""
+    training = denoiser(s, s.n_snr2, s.mu, s.t, device)
+    params = fit(training, Momentum(s.lr(s.n_snr2, s.mu, s.t), averaged=True), s.steps).params
+    signal, noise = seen(training, params)
+    return {"ratio": signal / noise, "signal": signal, "noise": noise,
+            "gradient": training.norm(training.gradient(params))}
 
 
-run = sweeps(measure, chunk={"t": 1})
+run = experiment.run
 
 
-@cached
+@experiment.also
 def race(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Ratios of denoiser and classifier over gradient descent, at the first cell; dimensions (step, seed)."""
     n_snr2, mu, t = setting.n_snr2[0], setting.mu[0], setting.t[0]

@@ -8,17 +8,13 @@ the rivals.
 
 import math
 from dataclasses import dataclass
-from itertools import product
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import numpy as np
-import xarray as xr
 
 from flbook.domains import Count, Natural, Positive, Range
 from flbook.lectures.foundation_models.linear_attention_dimension.gaussian_tokens import Density, GaussianTokens
-from flbook.runs import Grid, axis, labelled, sweeps
-
-VERSION = 1
+from flbook.runs import Experiment, Grid, axis
 
 
 @dataclass(frozen=True)
@@ -33,20 +29,30 @@ class Setting(Grid):
     levels: Count = 10  # degrees of the eigenfunctions that are kept
     most: Count = 2048  # features that are tried at most
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """Small dimensions in a blink."""
-        return cls(d=(1, 2), lam=(2.0**-2, 2.0**-4), seed=(0, 1, 2), levels=6, most=128)
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        """Lower levels, more dimensions and draws."""
-        return cls(law=("plain", "orthogonal", "wide", "optimal"), d=(1, 2, 3, 4), seed=tuple(range(40)), most=8192,
-                   lam=tuple(2.0**-k for k in range(4, 10)))
-
     def tokens(self, d: int) -> GaussianTokens:
         """The tokens of dimension d."""
         return GaussianTokens(d, self.theta * math.sqrt(d), self.levels)
+
+
+experiment = Experiment(
+    Setting, version=1, loops=("law", "d", "lam", "seed"), chunk={"d": 1}, devices=("cpu",),
+    gives={"needed": ("features needed M", "1"), "degrees": ("degrees of freedom N", "1", ("d", "lam"))},
+    presets={
+        "tiny": ("Small dimensions in a blink", dict(
+            d=(1, 2), lam=(2.0**-2, 2.0**-4), seed=(0, 1, 2), levels=6, most=128)),
+        "longer": ("Lower levels, more dimensions and draws", dict(
+            law=("plain", "orthogonal", "wide", "optimal"), d=(1, 2, 3, 4), seed=tuple(range(40)), most=8192,
+            lam=tuple(2.0**-k for k in range(4, 10)))),
+    },
+)
+
+
+class Known(NamedTuple):
+    """What is known of tokens in closed form at one level."""
+
+    tokens: GaussianTokens
+    filling: np.ndarray  # l/(l + λ) of each eigenvalue l
+    degrees: float
 
 
 def worst(rows: np.ndarray, filling: np.ndarray) -> float:
@@ -79,18 +85,19 @@ def features_found(rows: np.ndarray, filling: np.ndarray, level: float = 4.0) ->
     return float(tried[low]) if low < len(tried) else math.inf
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Features that are needed in every cell, infinite where too few were tried; dimensions (law, d, lam, seed)."""
-    needed = np.empty([len(setting.law), len(setting.d), len(setting.lam), len(setting.seed)])
-    degrees = np.empty(needed.shape[1:3])
-    for (j, d), (k, lam) in product(enumerate(setting.d), enumerate(setting.lam)):
-        tokens = setting.tokens(d)
-        filling, degrees[j, k] = tokens.filling(lam), tokens.degrees(lam)
-        for (i, law), (s, seed) in product(enumerate(setting.law), enumerate(setting.seed)):
-            rows = tokens.whitened(tokens.draw_features(setting.most, law, lam, seed), law, lam)
-            needed[i, j, k, s] = features_found(rows, filling)
-    return labelled({"needed": (("law", "d", "lam", "seed"), needed, "features needed M"),
-                     "degrees": (("d", "lam"), degrees, "degrees of freedom N")}, setting.coordinates())
+@experiment.shared("d", "lam")
+def known(s: Setting, device: str) -> Known:
+    """The tokens and their spectrum, which every density and draw shares."""
+    tokens = s.tokens(s.d)
+    return Known(tokens, tokens.filling(s.lam), tokens.degrees(s.lam))
 
 
-run = sweeps(measure, chunk={"d": 1})
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, float]:
+    """Features that are needed with one draw, infinite where too few were tried."""
+    tokens, filling, degrees = known(s, device)
+    rows = tokens.whitened(tokens.draw_features(s.most, s.law, s.lam, s.seed), s.law, s.lam)
+    return {"needed": features_found(rows, filling), "degrees": degrees}
+
+
+run = experiment.run
