@@ -2,7 +2,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help book pdf epub test kernels run lab seeds paper bench floor lint clean address assignments grade
+.PHONY: help environments book pdf epub test tests notebooks kernels run lab seeds paper bench floor lint clean address assignments grade
 
 # e.g. make run LECTURES="signal_noise/decomposition benign_overfitting/relu_heatmap"; empty means all
 LECTURES ?=
@@ -19,7 +19,16 @@ DEV := .venv/.up-to-date
 BOOK := .venv-book/.up-to-date
 FLOOR := .venv-floor/.up-to-date
 PAGES = $(if $(LECTURES),$(LECTURES:%=book/%.ipynb),$(shell find book -name '*.ipynb' -not -path '*/.*' -not -path 'book/assignments/*' | sort))
-NBVAL := -m pytest --nbval-lax --nbval-current-env --nbval-cell-timeout 120 -n 2 --dist loadfile
+# What takes long is printed, and every test's time lies in _build/junit (`make book` empties _build, so it comes first).
+REPORT = --durations=40 --junitxml=_build/junit/$@.xml
+TESTS = -m pytest -p no:nbval -n 2 $(REPORT)
+NBVAL = -m pytest --nbval-lax --nbval-current-env --nbval-cell-timeout 120 -n 2 --dist loadfile --no-loadscope-reorder $(REPORT)
+# The tests that LECTURES names: in a lecture's own folder, and its cases of the tests that go through all of them.
+ONE = tests/book tests/lectures/test_contract.py tests/lectures/test_refusals.py tests/test_layers.py \
+	$(wildcard $(LECTURES:%=tests/lectures/%))
+
+# A module is compiled once, not by every process that imports it.
+unexport PYTHONDONTWRITEBYTECODE
 
 # Runs start from an empty cache, so that no number is yesterday's.
 EMPTY_CACHE = export FLBOOK_CACHE=$$(mktemp -d); trap 'rm -rf "$$FLBOOK_CACHE"' EXIT
@@ -43,21 +52,24 @@ pdf: book $(DEV)  ## print the book and each chapter into _build/pdf (minutes; n
 epub: book $(DEV)  ## bind the book as an EPUB 3 for tablets (needs Chromium)
 	@.venv/bin/python -m flbook.book.epub _build/html _build/feature-learning.epub
 
+environments: $(DEV) $(BOOK)
+
 test: $(DEV)  ## test the library, then execute every lecture and check its claims (minutes)
-	@status=0; \
-	echo 'Testing $(if $(LECTURES),the stored pages ...,the library and the stored pages (minutes) ...)'; \
-	OMP_NUM_THREADS=1 .venv/bin/python -m pytest $(if $(LECTURES),tests/book/test_notebooks.py,tests) -n 2 || status=1; \
-	if [ -n "$(strip $(PAGES))" ]; then \
-		echo 'Executing the lectures and checking their claims (up to a minute each) ...'; \
-		.venv/bin/python $(NBVAL) $(PAGES) || status=1; \
-	fi; \
-	exit $$status
+	@status=0; for part in tests notebooks; do $(MAKE) --no-print-directory $$part || status=1; done; exit $$status
+
+tests: $(DEV)
+	@echo 'Testing $(or $(LECTURES),the library) and the stored pages (minutes) ...'
+	@OMP_NUM_THREADS=1 FLBOOK_LECTURES="$(LECTURES)" .venv/bin/python $(TESTS) $(if $(LECTURES),$(ONE),tests)
+
+notebooks: $(DEV)
+	@echo 'Executing the lectures and checking their claims (up to a minute each) ...'
+	@[ -z "$(strip $(PAGES))" ] || .venv/bin/python $(NBVAL) $(PAGES)
 
 # Sums in another order, other vector units: what hangs on the last digit of a sum shows here.
-kernels: $(DEV)  ## test the library once more with other processor kernels and two threads (minutes)
-	@echo 'Testing the library with other kernels (minutes) ...'
+kernels: $(DEV)  ## test once more, with other processor kernels and two threads, what computes (minutes)
+	@echo 'Testing what computes with other kernels (minutes) ...'
 	@ATEN_CPU_CAPABILITY=default MKL_ENABLE_INSTRUCTIONS=SSE4_2 OMP_NUM_THREADS=2 OMP_WAIT_POLICY=PASSIVE \
-		.venv/bin/python -m pytest tests --ignore=tests/book -n 2
+		.venv/bin/python $(TESTS) -m numeric tests
 
 run: $(DEV)  ## execute lectures in place and store their outputs [LECTURES="chapter/name ..." JOBS=n]
 	@$(EMPTY_CACHE); .venv/bin/python -m flbook.book.executor run $(JOBS:%=--jobs %) $(LECTURES)

@@ -16,6 +16,8 @@ import nbval.plugin
 import pytest
 from nbval.kernel import RunningKernel
 
+from flbook.book.cost import seconds
+
 ANSWER_SECONDS = 30  # within which a kernel starts, and takes up a cell; as in flbook.book.executor
 
 ENVIRONMENT = {
@@ -85,6 +87,12 @@ def pytest_configure(config):
     os.environ.update(ENVIRONMENT)
     if not hasattr(config, "workerinput"):  # the workers of pytest-xdist inherit the folder of the process above them
         os.environ["FLBOOK_CACHE"] = tempfile.mkdtemp(prefix="flbook-")
+
+
+def pytest_collection_modifyitems(items):
+    """The longest pages go first, so that at the end no worker waits for one; cells stay in their order."""
+    stated = {path: seconds(path.read_text(encoding="utf-8")) for path in {item.path for item in items}}
+    items.sort(key=lambda item: -stated[item.path])
 
 
 def pytest_unconfigure(config):

@@ -5,11 +5,13 @@ import shutil
 import sys
 import tempfile
 
+import chosen
 import pytest
 from headless import CHROMIUM, missing
 
 
 def pytest_configure(config):
+    config.addinivalue_line("markers", "numeric: what it computes may hang on the processor (support/chosen.py)")
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # `make kernels` asks for two: sums in another order
     os.environ["MPLBACKEND"] = "agg"
     for name in ("FLBOOK_STRICT", "FLBOOK_SEED"):
@@ -21,6 +23,27 @@ def pytest_configure(config):
 def pytest_unconfigure(config):
     if not hasattr(config, "workerinput"):
         shutil.rmtree(os.environ["FLBOOK_CACHE"], ignore_errors=True)
+
+
+def pytest_ignore_collect(collection_path, config):
+    """`-m numeric` does not even import what is not."""
+    if config.option.markexpr == "numeric" and collection_path.name.startswith("test_"):
+        return None if chosen.numeric(collection_path) else True
+
+
+@pytest.hookimpl(tryfirst=True)  # before what the marks deselect
+def pytest_collection_modifyitems(config, items):
+    """Mark what is numeric, and keep what is about the lectures asked for."""
+    for item in items:
+        if chosen.numeric(item.path):
+            item.add_marker("numeric")
+    asked = chosen.lectures()
+    if asked:
+        cases = [item.callspec.id if hasattr(item, "callspec") else "" for item in items]
+        kept = [any(chosen.about(one, item.path, case) for one in asked)
+                for item, case in zip(items, cases, strict=True)]
+        config.hook.pytest_deselected(items=[item for item, keep in zip(items, kept, strict=True) if not keep])
+        items[:] = [item for item, keep in zip(items, kept, strict=True) if keep]
 
 
 @pytest.fixture(autouse=True)

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import nbformat
 import pytest
@@ -281,6 +282,15 @@ def test_nbval_goes_on_where_the_first_kernel_was(tmp_path, nbval_kernel, monkey
     (tmp_path / "die").touch()
     with pytest.raises(pytest.fail.Exception, match="^The kernel died.$"):
         kernel.await_reply(sent, timeout=60)
+
+
+def test_nbval_begins_with_the_longest_page(nbval_kernel, tmp_path):
+    lines = {"a": "**Cost.** 5 s and 0.4 GB on one core.", "b": "**Cost.** 25 s and 0.4 GB on one core.", "c": ""}
+    for name, line in lines.items():
+        (tmp_path / name).write_text(json.dumps({"source": [line]}))
+    items = [SimpleNamespace(path=tmp_path / name, cell=cell) for name in "cab" for cell in (1, 2)]
+    nbval_kernel.pytest_collection_modifyitems(items)
+    assert [(item.path.name, item.cell) for item in items] == [(name, cell) for name in "bac" for cell in (1, 2)]
 
 
 def test_a_file_that_is_no_notebook_is_named(book, capsys):

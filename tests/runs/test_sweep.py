@@ -85,9 +85,7 @@ def test_the_result_is_labelled_and_says_where_it_comes_from(setting, cache):
     assert found.error.attrs == {"long_name": "test error", "units": "1"}
     assert found.attrs["experiment"] == "tiny_experiment"
     assert found.attrs["version"] == 3
-    assert (
-        found.attrs["scale"] == "custom" and sweep(tiny.measure, tiny.Setting(), cache=cache).attrs["scale"] == "book"
-    )
+    assert found.attrs["scale"] == "custom"
     assert found.attrs["source"] == chunks.source_of(tiny.measure)
     assert found.attrs["device"] == "cpu" and found.attrs["fresh_seed"] == "" and found.attrs["seconds"] >= 0
     np.testing.assert_array_equal(found.error, tiny.measure(setting, "cpu").error)
@@ -128,7 +126,7 @@ def test_whatever_may_change_the_numbers_changes_the_name(setting, cache, monkey
     assert count() == 3
     monkeypatch.setattr(tiny, "VERSION", 4)
     assert count() == 4
-    monkeypatch.setattr(chunks, "source_digest", lambda folder: "changed")
+    monkeypatch.setattr(chunks.closure, "digest", lambda files: "changed")
     assert count() == 5
     setting = replace(setting, n=5)
     assert count() == 6
@@ -170,46 +168,6 @@ def test_a_damaged_file_is_measured_again(setting, cache, damage):
     assert_same(sweep(tiny.measure, setting, cache=cache, **FINE), first)
     assert calls(setting).total() == 13
     assert len(victim.read_bytes()) == len(whole)
-
-
-def test_run_is_the_sweep_in_the_chunks_of_the_experiment(setting, cache):
-    found = tiny.run(setting, cache=cache)
-    assert calls(setting).total() == 2, "d in two chunks"
-    assert_same(found, sweep(tiny.measure, setting, cache=cache / "whole"))
-    tiny.run(setting, cache=cache / "other", chunk={})
-    assert calls(setting).total() == 4
-
-
-def test_what_else_an_experiment_computes_is_kept_too(setting, cache, monkeypatch):
-    monkeypatch.setenv("FLBOOK_CACHE", str(cache))
-    first, again = tiny.extremes(setting), tiny.extremes(setting)
-    xr.testing.assert_identical(first, again)
-    assert calls(setting)["extremes"] == 1
-    assert first.sizes == {"mu": 4} and first.mu.attrs == {"long_name": "signal strength", "units": "m"}
-    assert tiny.extremes(replace(setting, mu=(1.0,))).sizes == {"mu": 1} and calls(setting)["extremes"] == 2
-
-
-def test_an_edit_of_another_lecture_voids_no_cache(tmp_path, monkeypatch):
-    package = tmp_path / "flbook"
-    for name in ("rng.py", "plots/curves.py", "lectures/chapter/one/__init__.py", "lectures/chapter/two/gates.py"):
-        (package / name).parent.mkdir(parents=True, exist_ok=True)
-        (package / name).write_text("before")
-    monkeypatch.setattr(chunks, "_PACKAGE", package)
-    monkeypatch.setattr(chunks.settings, "LECTURES", package / "lectures")
-    one, two = package / "lectures/chapter/one", package / "lectures/chapter/two"
-
-    def digests():
-        chunks.source_digest.cache_clear()
-        return chunks.source_digest(one), chunks.source_digest(two), chunks.source_digest()
-
-    before = digests()
-    (package / "plots/curves.py").write_text("after")
-    assert digests() == before
-    (two / "gates.py").write_text("after")
-    assert [new == old for new, old in zip(digests(), before, strict=True)] == [True, False, True]
-    (package / "rng.py").write_text("after")
-    assert not set(digests()) & set(before)
-    chunks.source_digest.cache_clear()
 
 
 def test_killed_in_the_middle_it_resumes(setting, cache):

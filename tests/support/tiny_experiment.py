@@ -12,7 +12,7 @@ import xarray as xr
 
 from flbook.domains import Count, Natural, NonNegative
 from flbook.rng import numpy_generator
-from flbook.runs import Grid, axis, cached, sweeps
+from flbook.runs import Grid, axis
 
 VERSION = 3
 
@@ -28,16 +28,6 @@ class Setting(Grid):
     log: str = ""  # folder that gets a file for every call of measure
     deadly: str = ""  # a file: the process that measures the last mu dies if it can take this file away
     slow: float = 0.0  # seconds a call takes
-
-    @classmethod
-    def book(cls):
-        """The small preset."""
-        return cls()
-
-    @classmethod
-    def paper(cls):
-        """The large preset."""
-        return cls(d=(10, 20, 40, 80), seed=tuple(range(5)))
 
 
 def measure(setting: Setting, device: str) -> xr.Dataset:
@@ -62,17 +52,6 @@ def measure(setting: Setting, device: str) -> xr.Dataset:
             "step": ("step", steps, {"long_name": "step"}),
         },
     )
-
-
-run = sweeps(measure, chunk={"d": 2})
-
-
-@cached
-def extremes(setting: Setting, device: str) -> xr.Dataset:
-    """Something else of the same setting: it has one of the axes."""
-    if setting.log:
-        (Path(setting.log) / uuid.uuid4().hex).write_text("extremes")
-    return xr.Dataset({"largest": ("mu", np.array(setting.mu) * max(setting.d), {"long_name": "m", "units": "1"})})
 
 
 def _die_once(trigger: Path) -> None:

@@ -148,7 +148,7 @@ def memoriser(shown: Pictures) -> Denoise:
     return lambda x, t: mixture.noise(x.flatten(1).double(), SCHEDULE.kept(t)).reshape(x.shape).to(x)
 
 
-class Trained(NamedTuple):
+class TrainedDenoiser(NamedTuple):
     """A network that was trained on some pictures."""
 
     shown: Pictures
@@ -157,14 +157,14 @@ class Trained(NamedTuple):
 
 
 @experiment.shared("n", "seed")
-def trained(s: Setting, device: str) -> Trained:
+def trained(s: Setting, device: str) -> TrainedDenoiser:
     """The network, whose losses are asked for at every t."""
     shown, params = pictures(s.n, s.seed), train(s, s.n, s.seed, device)
     predict = predictor(untrained(s, s.seed).to(device), params)
     made = {"network": drawn(predict, s, s.seed), "memoriser": drawn(memoriser(shown), s, s.seed),
             "test": shown.x_test}
     far = {f"distance_{name}": float(nearest(x, shown.x).median()) for name, x in made.items()}
-    return Trained(shown, predict, far | {"weights": nn.utils.parameters_to_vector(params.values())})
+    return TrainedDenoiser(shown, predict, far | {"weights": nn.utils.parameters_to_vector(params.values())})
 
 
 @experiment.cell
