@@ -1,4 +1,7 @@
 """In-context learning: what attention computes from a prompt, and what pretraining has to see first."""
 
 # Where its experiments are: a folder or file of this chapter, or a file in a lecture's folder.
-EXPERIMENTS = ()
+EXPERIMENTS = (
+    "attention_landscape",
+    "vector_arithmetic",
+)

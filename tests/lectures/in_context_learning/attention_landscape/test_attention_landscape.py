@@ -5,12 +5,10 @@ import pytest
 import torch
 
 from flbook.lectures.in_context_learning import attention_landscape as lecture
-from flbook.lectures.in_context_learning.attention_landscape import Setting
 from flbook.lectures.in_context_learning.attention_landscape import landscape as theory
 from flbook.lectures.in_context_learning.shared import mean_field
-from flbook.runs import results
 
-TINY = Setting.tiny()
+TINY = lecture.experiment.setting("tiny")
 
 
 def test_dead_features_keep_their_rung_and_the_bound_holds():
@@ -50,9 +48,9 @@ def test_escape_and_prompts():
 
 @pytest.mark.parametrize("start, steps", [("dead", 20), ("saddle", 50)])
 def test_the_stored_result_is_what_the_library_computes(start, steps):
-    stored = results.open("attention_landscape")
-    setting = Setting.paper().thinned(start=(start,), missing=(1,), seed=(3,), steps=steps)
-    fresh = lecture.measure(setting).squeeze()
+    stored = lecture.experiment.stored()
+    setting = lecture.experiment.setting("paper", start=(start,), missing=(1,), seed=(3,), steps=steps)
+    fresh = lecture.experiment.measure(setting).squeeze()
     kept = stored.sel(start=start, missing=1, seed=3).isel(time=slice(fresh.sizes["time"]))
     for name in ("loss", "steepness"):
         np.testing.assert_allclose(fresh[name], kept[name], rtol=1e-2)

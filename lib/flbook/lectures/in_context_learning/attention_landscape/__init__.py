@@ -22,9 +22,7 @@ from flbook.lectures.in_context_learning.attention_landscape import landscape as
 from flbook.lectures.in_context_learning.shared import mean_field
 from flbook.lectures.in_context_learning.shared.mean_field import Particles, Population
 from flbook.lectures.in_context_learning.shared.modified_flow import descend
-from flbook.runs import Grid, axis, labelled, single_precision, sweeps
-
-VERSION = 1
+from flbook.runs import Experiment, Grid, axis, labelled, single_precision
 
 
 @dataclass(frozen=True)
@@ -45,16 +43,6 @@ class Setting(Grid):
     steps: Natural = 300
     every: Count = 3  # steps between two records
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """Three features, a dozen neurons."""
-        return cls(missing=(0, 1, 2), seed=(0, 1), m=12, k=3, d=6, pairs=30, teacher=5, steps=30)
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        """The paper's 500 neurons and 1000 points, and a teacher of 100; what one core does in minutes."""
-        return cls(m=500, pairs=500, teacher=100, lr=0.06, every=10)
-
     def check(self) -> None:
         """Refuse what cannot be built."""
         if max(self.missing) >= self.k:
@@ -64,27 +52,50 @@ class Setting(Grid):
                              f"teacher={self.teacher}, m={self.m}, k={self.k}")
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Loss and steepness |SG|_* |Sigma_{f mu}| along the static dynamics; (start, missing, seed, time)."""
-    teacher, population = truth(setting)
-    place = devices.device(device)
-    fast = Population(*(part.to(place, torch.float32) for part in population))
-    losses, steepness = [], []
-    for name in setting.start:
-        for missing in setting.missing:
-            records: list[tuple[np.ndarray, np.ndarray]] = []
-            particles = Particles(*(part.to(place, torch.float32) for part in start(setting, name, missing, teacher)))
-            descend(particles, fast, setting.lr, setting.steps + 1, watch=_watcher(setting, population, records))
-            for column, values in zip((losses, steepness), zip(*records, strict=True), strict=True):
-                column.append(np.stack(values, -1))
-    dims = ("start", "missing", "seed", "time")
-    time = setting.lr * setting.every * np.arange(losses[0].shape[-1])
-    return labelled({"loss": (dims, losses, "loss L"), "steepness": (dims, steepness, "steepness |SG|⁎ |Σ|")},
-                    setting.coordinates() | {"time": ("time", time, "time t")})
+DIMS = ("start", "missing", "seed", "time")
+experiment = Experiment(
+    Setting, version=1, loops=("start", "missing"), stored="paper",
+    gives={"loss": ("loss L", "1", DIMS), "steepness": ("steepness |SG|⁎ |Σ|", "1", DIMS)},
+    beside={"time": (lambda s: s.lr * s.every * np.arange(s.steps // s.every + 1), "time t", "1")},
+    presets={
+        "tiny": ("Three features, a dozen neurons", dict(
+            missing=(0, 1, 2), seed=(0, 1), m=12, k=3, d=6, pairs=30, teacher=5, steps=30)),
+        "paper": ("The paper's 500 neurons and 1000 points, and a teacher of 100; what one core does in minutes", dict(
+            m=500, pairs=500, teacher=100, lr=0.06, every=10)),
+    },
+)
+experiment.kept(single_precision)
 
 
-run = sweeps(measure)
-stored = single_precision
+@experiment.shared()
+def drawn(s: Setting, device: str) -> tuple[Particles, Population]:
+    """The teachers that every start is built from, and the points, on the device."""
+    teacher, population = truth(s)
+    return teacher, Population(*(part.to(devices.device(device)) for part in population))
+
+
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, np.ndarray]:
+    """Loss and steepness |SG|_* |Sigma_{f mu}| along the static dynamics from one start; (seed, time)."""
+    teacher, population = drawn(s, device)
+    fast = Population(*(part.float() for part in population))
+    particles = Particles(*(part.to(fast.x) for part in start(s, s.start, s.missing, teacher)))
+    seen: list[Tensor] = []  # features of the points, in single precision as they are trained
+
+    def watch(t: int, now: Particles) -> None:
+        if t % s.every == 0:
+            seen.append(now.features(fast.x))
+
+    descend(particles, fast, s.lr, s.steps + 1, watch=watch)
+    h, f = torch.stack(seen, 1).double(), population.f[:, None]
+    fit = mean_field.regress(h, f)
+    cross = mean_field.second_moment(f, h).cpu().numpy()
+    S, G = (part.cpu().numpy() for part in (fit.unexplained, fit.gain))
+    return {"loss": np.trace(S, axis1=-2, axis2=-1) / 2,
+            "steepness": -theory.steepest_slope(S, G) * np.linalg.norm(cross, 2, axis=(-2, -1))}
+
+
+run = experiment.run
 
 
 def truth(setting: Setting) -> tuple[Particles, Population]:
@@ -119,18 +130,6 @@ def start(setting: Setting, name: str, missing: int, teacher: Particles) -> Part
 def noise(setting: Setting) -> Particles:
     """Independent standard normal numbers, one for every parameter."""
     return Particles(*(rng.normal((setting.m, size), setting.seed, f"nudge {size}") for size in (setting.k, setting.d)))
-
-
-def _watcher(setting: Setting, population: Population, records: list):
-    def watch(t: int, particles: Particles) -> None:
-        if t % setting.every == 0:
-            fit = mean_field.regress(h := particles.features(population.x.to(particles.a)).double().cpu(), population.f)
-            cross = mean_field.second_moment(population.f, h).numpy()
-            S, G = fit.unexplained.numpy(), fit.gain.numpy()
-            size = np.linalg.norm(cross, 2, axis=(-2, -1))
-            records.append((np.trace(S, axis1=-2, axis2=-1) / 2, -theory.steepest_slope(S, G) * size))
-
-    return watch
 
 
 def escape_rate(setting: Setting, missing: int, particles: Particles, population: Population) -> Tensor:
