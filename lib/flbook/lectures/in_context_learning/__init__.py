@@ -3,5 +3,8 @@
 # Where its experiments are: a folder or file of this chapter, or a file in a lecture's folder.
 EXPERIMENTS = (
     "attention_landscape",
+    "bayes_gap",
+    "bayes_gap.two_planes",
+    "mean_field_features",
     "vector_arithmetic",
 )

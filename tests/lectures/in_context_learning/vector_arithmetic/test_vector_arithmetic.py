@@ -5,9 +5,8 @@ import pytest
 import torch
 
 from flbook.lectures.in_context_learning import vector_arithmetic
-from flbook.lectures.in_context_learning.vector_arithmetic import Setting
 
-TINY = Setting.tiny()
+TINY = vector_arithmetic.experiment.setting("tiny")
 
 
 def test_a_tie_counts_by_its_share():

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal, get_args
 
-import numpy as np
 import torch
 import xarray as xr
 from torch import Tensor
@@ -25,16 +24,15 @@ from flbook.lectures.in_context_learning.vector_arithmetic.task_attention import
     read_out,
     unit,
 )
-from flbook.runs import Grid, among, axis, labelled, single_precision, sweeps
+from flbook.runs import Experiment, Grid, among, axis, labelled, single_precision
 from flbook.shapes import Quantity
 from flbook.training.fit import Trained, fit
 from flbook.training.optimizers import GradientDescent
 
-VERSION = 1
-
 TrainedOn = Literal["questions", "examples"]
 TRAININGS = get_args(TrainedOn)
 SIGNS = ("independent", "opposite")  # signs of the examples, given that of the query
+CELLS = ("noise", "training", "seed")
 ABOUT = {"value_task": "a·W_V a", "value_fact": "b·W_V b", "score_task": "a·M a", "score_fact": "b·M b"}
 
 
@@ -58,18 +56,6 @@ class Setting(Grid):
     points: Count = 300  # prompts of a test
     every: Count = 5  # steps between two looks at the order parameters
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """Three concepts, without noise and with some, four steps."""
-        return cls(noise=(0.0, 0.1), examples=(1, 3), seed=(0, 1), concepts=3, common=3, d=9, shown=2, steps=4, batch=8,
-                   points=40, every=2)
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        """More concepts in a larger space, four noise levels."""
-        return cls(noise=(0.05, 0.1, 0.15, 0.2), concepts=16, d=64, common=24, start=0.3, lr=2.0, steps=800, batch=64,
-                   every=100)
-
     def check(self) -> None:
         """Refuse more directions than the space has."""
         self.data(self.noise[0])
@@ -79,22 +65,49 @@ class Setting(Grid):
         return FactualRecall(self.concepts, self.common, self.d, noise=noise)
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Train every cell; errors over (noise, training, seed, signs, examples), the rest over (noise, training, seed).
+experiment = Experiment(
+    Setting, version=1, loops=("noise", "training"), left=("seed", "examples"), chunk={"noise": 1}, stored="longer",
+    gives={
+        "error": ("test error", "fraction", ("noise", "training", "seed", "signs", "examples")),
+        "question_error": ("error on questions", "fraction", CELLS),
+        "cos_task": ("overlap of the task vector with a", "1", CELLS),
+        "cos_fact": ("its overlap with b", "1", CELLS),
+    },
+    beside={"signs": (SIGNS, "signs of the examples")},
+    presets={
+        "tiny": ("Three concepts, without noise and with some, four steps", dict(
+            noise=(0.0, 0.1), examples=(1, 3), seed=(0, 1), concepts=3, common=3, d=9, shown=2, steps=4, batch=8,
+            points=40, every=2)),
+        "longer": ("More concepts in a larger space, four noise levels, more training", dict(
+            noise=(0.05, 0.1, 0.15, 0.2), concepts=16, d=64, common=24, start=0.3, lr=2.0, steps=800, batch=64,
+            every=100)),
+    },
+)
+experiment.kept(single_precision)
 
-    The order parameters have the dimension ``step`` beside. `cos_task` and `cos_fact` are the overlaps of the task
-    vector with a_k, and in absolute value with b_k, on prompts of eight examples; `question_error` is the error on
-    questions.
+
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, Tensor | xr.DataArray]:
+    """Train one layer of each seed, and test it; its order parameters on the way.
+
+    `cos_task` and `cos_fact` are the overlaps of the task vector with a_k, and in absolute value with b_k, on prompts
+    of eight examples; `question_error` is the error on questions.
     """
-    cells = [[_cell(setting, noise, training, device) for training in setting.training] for noise in setting.noise]
-    columns = {name: xr.concat([xr.concat([cell[name] for cell in row], "training") for row in cells], "noise")
-               for name in cells[0][0]}
-    return xr.Dataset({name: column.transpose("noise", "training", "seed", ...) for name, column in columns.items()},
-                      coordinates(setting))
+    data, task = s.data(s.noise), problem(s, s.noise, s.training, device)
+    params, history = followed(task, s)
+    asked = data.questions(s.points, s.seed, 2**30)
+    shown = data.in_context(s.points, 8, s.seed, 2**30)
+    vector = task_vector(task, params, shown)
+    task_overlap, fact_overlap = ((vector * of.to(vector)[shown.task]).sum(-1) for of in (data.tasks, data.facts))
+    return {name: history[name] for name in ABOUT} | {
+        "error": table(s, s.noise, partial(task.predict, params)),
+        "question_error": error(task.predict(params, asked), asked),
+        "cos_task": task_overlap.mean(-1),
+        "cos_fact": fact_overlap.abs().mean(-1),
+    }
 
 
-run = sweeps(measure, chunk={"noise": 1})
-stored = single_precision
+run = experiment.run
 
 
 def problem(
@@ -142,31 +155,10 @@ def race(setting: Setting, device: str = "cpu", **change) -> xr.Dataset:
     return followed(task, setting).history.assign_coords(setting.coordinates("seed"))
 
 
-def _table(setting: Setting, noise: float, outputs) -> np.ndarray:
-    """Errors (seed, signs, examples) of a function of prompts."""
+def table(setting: Setting, noise: float, outputs) -> Tensor:
+    """Errors of a function of prompts, shape (seed, signs, examples)."""
     rows = [error(outputs(prompts), prompts) for prompts in tests(setting, noise).values()]
-    return torch.stack(rows, -1).detach().cpu().numpy().reshape(-1, len(SIGNS), len(setting.examples))
-
-
-def _cell(setting: Setting, noise: float, training: str, device: str) -> dict[str, xr.DataArray]:
-    """All variables of one cell."""
-    data, task = setting.data(noise), problem(setting, noise, training, device)
-    params, history = followed(task, setting)
-    asked = data.questions(setting.points, setting.seed, 2**30)
-    shown = data.in_context(setting.points, 8, setting.seed, 2**30)
-    vector = task_vector(task, params, shown)
-    task_overlap, fact_overlap = ((vector * of.to(vector)[shown.task]).sum(-1) for of in (data.tasks, data.facts))
-
-    def column(values, dims, name, units="1"):
-        return xr.DataArray(np.asarray(values), dims=("seed", *dims), attrs={"long_name": name, "units": units})
-
-    return {name: history[name] for name in ABOUT} | {
-        "error": column(_table(setting, noise, partial(task.predict, params)), ("signs", "examples"), "test error",
-                        "fraction"),
-        "question_error": column(error(task.predict(params, asked), asked).cpu(), (), "error on questions", "fraction"),
-        "cos_task": column(task_overlap.mean(-1).cpu(), (), "overlap of the task vector with a"),
-        "cos_fact": column(fact_overlap.abs().mean(-1).cpu(), (), "its overlap with b"),
-    }
+    return torch.stack(rows, -1).unflatten(-1, (len(SIGNS), len(setting.examples)))
 
 
 def task_vector(task: RecallPretraining, params: dict[str, Tensor], prompts: RecallPrompts) -> Tensor:
@@ -237,14 +229,8 @@ def _uniform(setting: Setting) -> TaskVectorAttention:
 def rivals(setting: Setting, device: str = "cpu", names: tuple[str, ...] = tuple(MODELS)) -> xr.Dataset:
     """Errors on in-context prompts; dimensions (noise, model, seed, signs, examples)."""
     among("names", names, MODELS)
-    values = [[_table(setting, noise, MODELS[name](setting, noise, device)) for name in names]
-              for noise in setting.noise]
-    axes = coordinates(setting, "noise", "seed", "examples") | {"model": ("model", list(names), "model")}
+    values = [table(setting, noise, MODELS[name](setting, noise, device)) for noise in setting.noise for name in names]
+    axes = setting.coordinates("noise", "seed", "examples")
+    axes |= {"model": ("model", list(names), "model"), "signs": ("signs", list(SIGNS), "signs of the examples")}
     dims = ("noise", "model", "seed", "signs", "examples")
     return labelled({"error": (dims, values, "test error", "fraction")}, axes)
-
-
-def coordinates(setting: Setting, *names: str) -> dict[str, tuple]:
-    """The axes, or some of them, and the signs of the examples."""
-    signs = ("signs", list(SIGNS), {"long_name": "signs of the examples", "units": "1"})
-    return setting.coordinates(*names) | {"signs": signs}
