@@ -1,4 +1,15 @@
 """Chapter 1: why learned features beat fixed ones."""
 
 # Where its experiments are: a folder or file of this chapter, or a file in a lecture's folder.
-EXPERIMENTS = ()
+EXPERIMENTS = (
+    "committee",
+    "committee.escape",
+    "features_in_real_networks",
+    "features_in_real_networks.concept_direction",
+    "information_exponent",
+    "information_exponent.kernel_wall",
+    "kernels_and_one_step",
+    "lazy_and_mean_field",
+    "loss_path_kernel",
+    "online_sgd",
+)

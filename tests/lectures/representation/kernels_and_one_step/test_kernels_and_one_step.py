@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 
 from flbook.lectures.representation import kernels_and_one_step
-from flbook.lectures.representation.kernels_and_one_step import MODELS, Setting, rivals, run, spectra
+from flbook.lectures.representation.kernels_and_one_step import MODELS, experiment, rivals, spectra
 from flbook.models import kernels
 from flbook.theory import one_step
 
-TINY = Setting.tiny()
+TINY = experiment.setting("tiny")
 SAMPLED = replace(TINY, activation="tanh", link="tanh")
 
 
 def test_exact_risk_is_the_sampled_one():
     sampled = rivals(replace(TINY, points=2**15, eta=(12.0,)), names=("one step",)).risk.squeeze("model")
-    exact = run(TINY).risk.sel(eta=12.0, drop=True)
+    exact = experiment.run(TINY).risk.sel(eta=12.0, drop=True)
     np.testing.assert_allclose(sampled, exact.transpose(*sampled.dims), rtol=0.05)
 
 
@@ -54,7 +54,7 @@ def test_the_blind_step_is_as_long_and_points_elsewhere():
 
 
 def test_the_spike_and_the_rank_one_gradient():
-    found = spectra(Setting.spikes().thinned(eta=(0.0, 16.0), seed=(0, 1, 2), d=64))
+    found = spectra(experiment.setting("spikes", eta=(0.0, 16.0), seed=(0, 1, 2), d=64))
     expected = one_step.spike(16.0, 4.0, 2.0, *kernels_and_one_step.parts(SAMPLED), 0.1)
     top = found.singular_value.isel(k=-1).squeeze("psi_1").mean("seed")
     assert top.sel(eta=16.0) == pytest.approx(float(expected.singular_value), rel=0.06)

@@ -11,7 +11,7 @@ on the second. For erf features and an erf target the risk is exact, otherwise i
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 import scipy.special
@@ -25,10 +25,8 @@ from flbook.domains import Count, Natural, NonNegative, Positive, Range
 from flbook.estimators import kernel_ridge, ridge
 from flbook.models import activations, kernels
 from flbook.models.random_features import RandomFeatures
-from flbook.runs import Grid, axis, cached, labelled, sweeps
+from flbook.runs import Experiment, Grid, axis, labelled
 from flbook.theory import one_step
-
-VERSION = 1
 
 FUNCTIONS = {"tanh": (activations.tanh, np.tanh), "erf": (activations.erf, scipy.special.erf)}
 Function = Literal["tanh", "erf"]
@@ -52,34 +50,6 @@ class Setting(Grid):
     noise: NonNegative = 0.1  # standard deviation of the label noise
     points: Count = 2048  # test points, where the risk has no closed form
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """Two sample sizes, no, a small and a large step."""
-        return cls(psi_1=(2.0, 6.0), eta=(0.0, 2.0, 12.0), lam=(0.01, 0.1), seed=(0, 1, 2), d=32, points=512)
-
-    @classmethod
-    def samples(cls) -> "Setting":
-        """A large step, twice the square root of the width, and more and more samples."""
-        return cls(psi_1=(4.0, 8.0, 16.0), eta=(32.0,), seed=tuple(range(12)), d=128)
-
-    @classmethod
-    def rivals(cls) -> "Setting":
-        """The tutorial's case, tanh on tanh, for every model; the step is twice the square root of the width."""
-        return cls(psi_1=(2.0, 4.0, 8.0, 16.0), eta=(32.0,), lam=(1e-3, 1e-2, 3e-2, 1e-1, 1.0), d=128,
-                   activation="tanh", link="tanh")
-
-    @classmethod
-    def spikes(cls) -> "Setting":
-        """Step sizes around the threshold."""
-        eta = (1.0, 2.0, 3.0, 3.5, 4.0, 5.0, 8.0, 384**0.5)
-        return cls(psi_1=(4.0,), eta=eta, seed=tuple(range(32)), activation="tanh", link="tanh")
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        r"""Figure 3(c) of the paper, :math:`\eta = N^\alpha` with :math:`\alpha \le 1/2`: half of its 50 runs."""
-        eta = tuple(1024 ** (k / 10) for k in range(6))
-        return cls(psi_1=(1.0, 2.0, 4.0, 8.0, 16.0), eta=eta, lam=(1e-3,), seed=tuple(range(25)), d=512)
-
     def check(self) -> None:
         """Refuse fewer samples than one."""
         for psi_1 in self.psi_1:
@@ -91,44 +61,76 @@ class Setting(Grid):
         return round(self.psi_2 * self.d)
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Risk after one step and a ridge regression, and that of the Gaussian equivalent; (psi_1, eta, seed, lam)."""
-    closed = setting.activation == setting.link == "erf"
-    sigma, target = parts(setting)
-    risks, equivalents = [], []
-    for psi_1 in setting.psi_1:
-        model = data(setting, psi_1)
-        first, fresh = (on(device, model.draw(setting.seed, role)) for role in ("first", "fresh"))
-        test = None if closed else on(device, model.draw_test(setting.points, setting.seed))
-        direction, net = model.direction.to(first.x), start(setting, first)
-        gradient = net.gradient(first.x, first.y)
-        for eta in setting.eta:  # one at a time: the features of all of them would not fit into the memory
-            moved = net.moved(gradient, eta)
-            if closed:
-                weights = ridge(moved.features(fresh.x), fresh.y, setting.lam)
-                risks.append(kernels.erf_risk(moved, weights, direction))
-            else:
-                outputs = by_features(moved.features, setting, fresh, test.x)
-                risks.append((outputs - test.target[:, None]).square().mean(-1))
-            squares, overlaps = (part.cpu().numpy() for part in moved.spectrum(direction))
-            equivalents.append(one_step.gaussian_equivalent_risk(
-                setting.lam, model.n, setting.width, squares, overlaps, sigma, target, setting.noise))
-    coords = setting.coordinates("psi_1", "eta", "seed", "lam")
-    return labelled({"risk": (tuple(coords), risks, "risk R"),
-                     "equivalent": (tuple(coords), equivalents, "risk of the Gaussian equivalent")}, coords)
+def data(setting: Setting, psi_1: float) -> SingleIndex:
+    """The data model at one sample size."""
+    return SingleIndex(round(psi_1 * setting.d), setting.d, FUNCTIONS[setting.link][0], setting.noise)
 
 
-run = sweeps(measure, chunk={"seed": 2})
+experiment = Experiment(
+    Setting, version=1, loops=("psi_1", "eta"), left=("seed", "lam"), chunk={"seed": 2}, stored="paper",
+    gives={"risk": ("risk R", "1"), "equivalent": ("risk of the Gaussian equivalent", "1")},
+    presets={
+        "tiny": ("Two sample sizes, no, a small and a large step", dict(
+            psi_1=(2.0, 6.0), eta=(0.0, 2.0, 12.0), lam=(0.01, 0.1), seed=(0, 1, 2), d=32, points=512)),
+        "samples": ("A large step, twice the square root of the width, and more and more samples", dict(
+            psi_1=(4.0, 8.0, 16.0), eta=(32.0,), seed=tuple(range(12)), d=128)),
+        "rivals": ("The tutorial's case, tanh on tanh, for every model; the step is twice the square root of the width",
+                   dict(psi_1=(2.0, 4.0, 8.0, 16.0), eta=(32.0,), lam=(1e-3, 1e-2, 3e-2, 1e-1, 1.0), d=128,
+                        activation="tanh", link="tanh")),
+        "spikes": ("Step sizes around the threshold", dict(
+            psi_1=(4.0,), eta=(1.0, 2.0, 3.0, 3.5, 4.0, 5.0, 8.0, 384**0.5), seed=tuple(range(32)), activation="tanh",
+            link="tanh")),
+        "paper": ("Figure 3(c) of the paper, steps of N^α with α up to 1/2: half of its 50 runs", dict(
+            psi_1=(1.0, 2.0, 4.0, 8.0, 16.0), eta=tuple(1024 ** (k / 10) for k in range(6)), lam=(1e-3,),
+            seed=tuple(range(25)), d=512)),
+    },
+)
+
+
+class Drawn(NamedTuple):
+    """What every step size shares at one sample size: networks before the step, its gradient, and the data."""
+
+    net: RandomFeatures
+    gradient: Tensor
+    fresh: SingleIndexSample
+    test: SingleIndexSample | None  # None where the risk is exact
+    direction: Tensor
+
+
+@experiment.shared("psi_1")
+def drawn(s: Setting, device: str) -> Drawn:
+    """The networks of all seeds, and their data."""
+    model = data(s, s.psi_1)
+    first, fresh = (on(device, model.draw(s.seed, role)) for role in ("first", "fresh"))
+    test = None if s.activation == s.link == "erf" else on(device, model.draw_test(s.points, s.seed))
+    net = start(s, first)
+    return Drawn(net, net.gradient(first.x, first.y), fresh, test, model.direction.to(first.x))
+
+
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, Tensor | np.ndarray]:
+    """Risk after one step and a ridge regression, and that of the Gaussian equivalent.
+
+    One step size at a time: the features of all of them would not fit into the memory.
+    """
+    net, gradient, fresh, test, direction = drawn(s, device)
+    moved = net.moved(gradient, s.eta)
+    if test is None:
+        risk = kernels.erf_risk(moved, ridge(moved.features(fresh.x), fresh.y, s.lam), direction)
+    else:
+        risk = (by_features(moved.features, s, fresh, test.x) - test.target[:, None]).square().mean(-1)
+    squares, overlaps = (part.cpu().numpy() for part in moved.spectrum(direction))
+    equivalent = one_step.gaussian_equivalent_risk(
+        s.lam, data(s, s.psi_1).n, s.width, squares, overlaps, *parts(s), s.noise)
+    return {"risk": risk, "equivalent": equivalent}
+
+
+run = experiment.run
 
 
 def parts(setting: Setting) -> tuple[one_step.Parts, one_step.Parts]:
     """Constant, linear and remaining part of the activation and of the target."""
     return tuple(one_step.parts(FUNCTIONS[name][1]) for name in (setting.activation, setting.link))
-
-
-def data(setting: Setting, psi_1: float) -> SingleIndex:
-    """The data model at one sample size."""
-    return SingleIndex(round(psi_1 * setting.d), setting.d, FUNCTIONS[setting.link][0], setting.noise)
 
 
 def on(device: str, sample: SingleIndexSample, dtype: torch.dtype = torch.float64) -> SingleIndexSample:
@@ -142,7 +144,7 @@ def start(setting: Setting, first: SingleIndexSample) -> RandomFeatures:
     return replace(net, w=net.w.to(first.x), a=net.a.to(first.x))
 
 
-@cached
+@experiment.also
 def spectra(setting: Setting, device: str = "cpu") -> xr.Dataset:
     r"""The first layer after the step: its singular values, where the largest points, and how near rank one it moved.
 
@@ -242,6 +244,7 @@ def scores(outputs: Tensor, test: SingleIndexSample, bins: int) -> tuple[Tensor,
     return risk, share, best.unflatten(-1, (bins, -1)).mean(-1)
 
 
-def stored(dataset: xr.Dataset) -> xr.Dataset:
-    """Of the paper's grid, what the package keeps: every run, in single precision."""
+@experiment.kept
+def kept(dataset: xr.Dataset) -> xr.Dataset:
+    """Of the paper's grid: every run, in single precision."""
     return dataset.squeeze("lam").transpose("psi_1", "eta", "seed").astype("float32", keep_attrs=True)
