@@ -10,7 +10,6 @@ import os
 import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import replace
 from multiprocessing import get_context
 
 import torch
@@ -18,7 +17,7 @@ from record import record
 from torch import nn
 
 from flbook import devices
-from flbook.lectures.benign_overfitting.relu_heatmap import Setting, measure, run
+from flbook.lectures.benign_overfitting.relu_heatmap import experiment
 
 CELLS = {"mu": (1.0, 3.0, 5.0, 8.0), "d": (100, 600, 1090)}  # of the grid, for the loop
 SEEDS = 4
@@ -75,9 +74,9 @@ def loop() -> tuple[float, list[float]]:
 
 def ensemble(d: tuple[int, ...], device: str = "cpu") -> tuple[float, object]:
     """Seconds a network on all 100 signal strengths and ten seeds of some d, and the result."""
-    setting = replace(Setting.paper(), d=d)
+    setting = experiment.setting("paper", d=d)
     begin = time.perf_counter()
-    dataset = measure(setting, device)
+    dataset = experiment.measure(setting, device)
     if device == "cuda":
         torch.cuda.synchronize()
     return (time.perf_counter() - begin) / (len(d) * len(setting.mu) * len(setting.seed)), dataset
@@ -88,9 +87,9 @@ def full_grid(device: str) -> float:
     begin = time.perf_counter()
     if device == "cpu":
         with tempfile.TemporaryDirectory() as cache, ProcessPoolExecutor(2, get_context("spawn")) as pool:
-            run(Setting.paper(), executor=pool, cache=cache)
+            experiment.run("paper", executor=pool, cache=cache)
     else:
-        d = Setting.paper().d
+        d = experiment.setting("paper").d
         for start in range(0, len(d), 25):
             ensemble(d[start : start + 25], device)
     return time.perf_counter() - begin

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import numpy as np
 
-from flbook import plots, theory
-from flbook.runs import results
+from flbook import lectures, plots, theory
+from flbook.runs.shelf import Shelf
 
 
 def draw():
     """The full grid of 100 000 networks: error on true labels, and the line that the theorem draws."""
-    paper = results.open("relu_heatmap").sel(mu=slice(0.1, None))
+    paper = Shelf(lectures).find("relu_heatmap").stored().sel(mu=slice(0.1, None))
     error = ((paper.test_error_flipped - 0.1) / 0.8).assign_attrs(long_name="error on fresh data", units="fraction")
     line = {"one number decides: n|μ|⁴ = 3 σ_ξ⁴ d": lambda d: theory.kou_boundary(20, d, constant=3.0)}
     fig = plots.phase_diagram(error, x="d", y="mu", boundary=line, limits=(0, 0.5))

@@ -99,7 +99,7 @@ def test_benign_draws_inner_products_of_the_right_law(tab):
 def test_benign_errs_as_the_library_does(tab, d, mu):
     """A hundred networks drawn in JavaScript against a hundred drawn in Python, at the same cell."""
     like = relu_heatmap.Setting(n=(20,), d=(d,), mu=(mu,), seed=tuple(range(100)), lr=d / (d + 20 * mu**2))
-    theirs = relu_heatmap.measure(like).test_error.values.ravel()
+    theirs = relu_heatmap.experiment.measure(like).test_error.values.ravel()
     call = f"flbookLive.benign.train({{n: 20, m: 10, d: {d}, mu: {mu}, p: 0.1, seed}}).rows[0].testError"
     ours = np.array(tab.evaluate(f"() => Array.from({{length: 100}}, (_, seed) => {call})"))
     assert abs(ours.mean() - theirs.mean()) < 4 * np.hypot(ours.std(), theirs.std()) / 10

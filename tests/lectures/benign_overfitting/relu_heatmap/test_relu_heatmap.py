@@ -10,19 +10,19 @@ import torch
 from flbook import measures, theory
 from flbook.data import SignalNoise
 from flbook.lectures.benign_overfitting import relu_heatmap
-from flbook.lectures.benign_overfitting.relu_heatmap import Setting, measure
+from flbook.lectures.benign_overfitting.relu_heatmap import experiment
 from flbook.models import TwoLayerCNN
 from flbook.training.fit import fit
 from flbook.training.network import Training
 from flbook.training.optimizers import GradientDescent
 
-TINY = replace(Setting.tiny(), model=("network",), steps=150)
+TINY = experiment.setting("tiny", model=("network",), steps=150)
 AUTHORS = replace(TINY, sigma_0=None, scale=0.5, bias=True, lr=0.1, lr_in_noise_time=False, steps=100)
 
 
 @pytest.mark.parametrize("d, seed, mu", [(100, 2, 1.0), (400, 0, 6.0)])
 def test_the_authors_cells_are_those_of_one_network_on_drawn_vectors(d, seed, mu):
-    cell = measure(replace(AUTHORS, points=2048)).sel(d=d, seed=seed, mu=mu).squeeze()
+    cell = experiment.measure(replace(AUTHORS, points=2048)).sel(d=d, seed=seed, mu=mu).squeeze()
     data = SignalNoise(n=20, d=d, mu_norm=mu, flip_prob=0.1)
     sample, fresh = data.draw(seed), data.draw_test(20000, seed)
     cnn = TwoLayerCNN(d, 10, scale=0.5, bias=True, seed=seed, dtype=torch.float64)
@@ -35,10 +35,11 @@ def test_the_authors_cells_are_those_of_one_network_on_drawn_vectors(d, seed, mu
 
 
 def test_the_book_lattice_takes_the_same_values_of_the_phase_variable_at_every_dimension():
-    book = Setting.book()
+    book = experiment.setting("book")
     r = [{float(f"{theory.kou_variable(book.n[0], mu, d):.4g}") for mu in book.mu} for d in book.d]
     assert len(set.intersection(*r)) >= 5
-    error = measure(replace(book, d=(128, 512), seed=(0,), steps=2, points=8, mu=book.mu[::2])).test_error.squeeze()
+    few = replace(book, d=(128, 512), seed=(0,), steps=2, points=8, mu=book.mu[::2])
+    error = experiment.measure(few).test_error.squeeze()
     variable = theory.kou_variable(error.n, error.mu, error.d).rename("r")
     collapsed = relu_heatmap.at_equal(error, variable, 1.0, 100.0)
     assert set(collapsed.dims) == {"r", "d"} and collapsed.sizes["r"] == len(set(collapsed.r.values)) > 2
@@ -50,7 +51,7 @@ def test_the_book_lattice_takes_the_same_values_of_the_phase_variable_at_every_d
 
 def test_the_race_ends_where_the_sweep_does():
     setting = replace(TINY, steps=40)
-    race, cells = relu_heatmap.race(setting), measure(setting).squeeze(("model", "n"))
+    race, cells = relu_heatmap.race(setting), experiment.measure(setting).squeeze(("model", "n"))
     assert set(race.gamma.dims) == {"step", "d", "seed", "mu"} and race.step[0] == 0 and race.step[-1] == 40
     np.testing.assert_allclose(race.test_error[-1], cells.test_error.transpose("d", "seed", "mu"))
     np.testing.assert_allclose(race.train_loss[-1], cells.train_loss.transpose("d", "seed", "mu"), rtol=1e-5)
@@ -62,12 +63,12 @@ def test_the_race_ends_where_the_sweep_does():
 
 def test_rare_errors_are_measured_where_the_sweep_counts():
     setting = replace(TINY, steps=100, points=4096)
-    counted, rare = measure(setting).squeeze(("model", "n")), relu_heatmap.rare(setting)
+    counted, rare = experiment.measure(setting).squeeze(("model", "n")), relu_heatmap.rare(setting)
     np.testing.assert_allclose(rare.test_error, counted.test_error.transpose("d", "seed", "mu"), atol=0.012)
     np.testing.assert_allclose(rare.train_error, counted.train_error.transpose("d", "seed", "mu"))
     assert rare.test_error.sel(mu=6.0).max() < 0.01 < rare.test_error.sel(mu=1.0).min()
 
 
 def test_the_start_is_small_as_the_theorem_wants_it():
-    for setting in (Setting.book(), Setting.samples(), Setting.rivals(), Setting.strong()):
+    for setting in map(experiment.setting, ("book", "samples", "rivals", "strong")):
         assert setting.sigma_0 < min(math.sqrt(n) / (setting.sigma_xi * max(setting.d)) for n in setting.n) / 10

@@ -24,12 +24,10 @@ from flbook.dynamics.wishart import check_room, draw_gram
 from flbook.lectures.benign_overfitting.relu_heatmap.rare_errors import averaging_error, rare_error
 from flbook.models.cnn import initial_bias, initial_weights
 from flbook.rivals import RIVALS, Rival, rival
-from flbook.runs import Grid, axis, cached, labelled, lattice, sweeps
+from flbook.runs import Experiment, Grid, axis, labelled, lattice
 from flbook.shapes import Quantity
 from flbook.training.fit import fit
 from flbook.training.optimizers import GradientDescent
-
-VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -55,37 +53,6 @@ class Setting(Grid):
     steps: Natural = 600
     points: Count = 512  # fresh noise patches to measure the test error on, each under both labels
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """Both regimes in a blink: network and rivals, two dimensions, harmful and benign."""
-        return cls(model=("network", *RIVALS), d=(100, 400), mu=(0.0, 1.0, 6.0), seed=(0, 1, 2), steps=20, points=64)
-
-    @classmethod
-    def samples(cls) -> "Setting":
-        """The same at one dimension and several sample sizes."""
-        return cls(n=(20, 40, 80), d=(32000,), mu=lattice(3.0, 8.0, 9), seed=tuple(range(32)))
-
-    @classmethod
-    def rivals(cls) -> "Setting":
-        """One n and d, from harmful to benign, with what learns no feature beside the network."""
-        r = (0.1, 0.3, 1, 3, 10, 30)
-        return cls(model=("network", *RIVALS), n=(50,), d=(2500,), mu=tuple((x * 2500 / 50) ** 0.25 for x in r),
-                   seed=tuple(range(16)))
-
-    @classmethod
-    def strong(cls) -> "Setting":
-        """Far into the benign side, at a dimension where n SNR² stays below 0.03: r from 1/4 to 64."""
-        r = (0.25, 1, 2, 4, 8, 16, 32, 64)
-        return cls(n=(50,), d=(5_000_000,), mu=tuple((x * 5_000_000 / 50) ** 0.25 for x in r), seed=tuple(range(96)))
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        """The full grid of the authors' published code: |mu| = 0, 0.1, ..., 9.9, d = 100, 110, ..., 1090, ten seeds."""
-        return cls(
-            n=(20,), d=tuple(range(100, 1100, 10)), mu=tuple(round(0.1 * s, 1) for s in range(100)),
-            seed=tuple(range(10)), sigma_0=None, scale=0.5, bias=True, lr=0.1, lr_in_noise_time=False, steps=100,
-        )
-
     def check(self) -> None:
         """Refuse cells in which vectors are too short."""
         for n, d in product(self.n, self.d):
@@ -94,29 +61,55 @@ class Setting(Grid):
                 check_room(n, 2 * self.m, d)
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Train every cell to the end; dimensions (model, n, d, seed, mu)."""
-    cells = []
-    for n in setting.n:
-        training = problem(setting, n, device)
-        rule = GradientDescent(step_size(setting, n, training.gram.w_w))
-        for name in setting.model:
-            chosen = rival(training, name)
-            params = fit(chosen, rule, setting.steps).params
-            cells.append([
-                measures.test_error(chosen, params, setting.points),
-                measures.train_error(chosen, params),
-                chosen.train_loss(params),
-            ])
-    error, train_error, train_loss = (torch.stack(column) for column in zip(*cells, strict=True))
-    flipped, dims = measures.noisy_label_error(error, setting.flip_prob), ("n", "model", "d", "seed", "mu")
-    return labelled({"test_error": (dims, error, "test error", "fraction"),
-                     "test_error_flipped": (dims, flipped, "test error on flipped labels", "fraction"),
-                     "train_error": (dims, train_error, "training error", "fraction"),
-                     "train_loss": (dims, train_loss, "training loss", "nats")}, setting.coordinates())
+def signals(r: tuple[float, ...], n: int, d: int) -> tuple[float, ...]:
+    """The |mu| at which n |mu|^4 / d takes these values."""
+    return tuple((x * d / n) ** 0.25 for x in r)
 
 
-run = sweeps(measure, chunk={"d": 1})
+experiment = Experiment(
+    Setting, version=1, loops=("n", "model"), left=("d", "seed", "mu"), chunk={"d": 1}, stored="paper",
+    gives={
+        "test_error": ("test error", "fraction"),
+        "test_error_flipped": ("test error on flipped labels", "fraction"),
+        "train_error": ("training error", "fraction"),
+        "train_loss": ("training loss", "nats"),
+    },
+    presets={
+        "tiny": ("Both regimes in a blink: network and rivals, two dimensions, harmful and benign", dict(
+            model=("network", *RIVALS), d=(100, 400), mu=(0.0, 1.0, 6.0), seed=(0, 1, 2), steps=20, points=64)),
+        "samples": ("The same at one dimension and several sample sizes", dict(
+            n=(20, 40, 80), d=(32000,), mu=lattice(3.0, 8.0, 9), seed=tuple(range(32)))),
+        "rivals": ("One n and d, from harmful to benign, with what learns no feature beside the network", dict(
+            model=("network", *RIVALS), n=(50,), d=(2500,), mu=signals((0.1, 0.3, 1, 3, 10, 30), 50, 2500),
+            seed=tuple(range(16)))),
+        "strong": ("Far into the benign side, where n SNR² stays below 0.03: r from 1/4 to 64", dict(
+            n=(50,), d=(5_000_000,), mu=signals((0.25, 1, 2, 4, 8, 16, 32, 64), 50, 5_000_000),
+            seed=tuple(range(96)))),
+        "paper": ("The full grid of the authors' published code: |mu| to 9.9, d to 1090, ten seeds", dict(
+            n=(20,), d=tuple(range(100, 1100, 10)), mu=tuple(round(0.1 * s, 1) for s in range(100)),
+            seed=tuple(range(10)), sigma_0=None, scale=0.5, bias=True, lr=0.1, lr_in_noise_time=False, steps=100)),
+    },
+)
+
+
+@experiment.shared("n")
+def drawn(s: Setting, device: str) -> GramTraining:
+    """The problems that network and rivals train."""
+    return problem(s, s.n, device)
+
+
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, torch.Tensor]:
+    """Train one model on n samples to the end."""
+    training = drawn(s, device)
+    chosen = rival(training, s.model)
+    params = fit(chosen, GradientDescent(step_size(s, s.n, training.gram.w_w)), s.steps).params
+    error = measures.test_error(chosen, params, s.points)
+    return {"test_error": error, "test_error_flipped": measures.noisy_label_error(error, s.flip_prob),
+            "train_error": measures.train_error(chosen, params), "train_loss": chosen.train_loss(params)}
+
+
+run = experiment.run
 
 
 def problem(setting: Setting, n: int, device: str) -> GramTraining:
@@ -155,7 +148,7 @@ def step_size(setting: Setting, n: int, like: torch.Tensor) -> torch.Tensor:
     return (setting.lr * unit)[:, None, None].to(like)
 
 
-@cached
+@experiment.also
 def race(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Signal learned, noise memorised and what fresh noise meets, step by step; dimensions (step, d, seed, mu)."""
     training = problem(setting, setting.n[0], device)
@@ -177,7 +170,7 @@ def race(setting: Setting, device: str = "cpu") -> xr.Dataset:
     return history.assign_coords(setting.coordinates(*axes))
 
 
-@cached
+@experiment.also
 def rare(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Test errors that may be far too small to be counted, also of the averaging classifier; dims (d, seed, mu)."""
     training = problem(setting, setting.n[0], device)
@@ -202,15 +195,16 @@ def at_equal(error: xr.DataArray, variable: xr.DataArray, low: float, high: floa
     return xr.concat(rows, "d", join="inner").rename(mu=variable.name)
 
 
-def stored(dataset: xr.Dataset) -> xr.Dataset:
+@experiment.kept
+def kept(dataset: xr.Dataset) -> xr.Dataset:
     """Of the full grid, what the package keeps: errors seed by seed as 16-bit numbers of step 1e-4, fit over seeds.
 
     The test error on true labels is ``(test_error_flipped - p) / (1 - 2 p)``.
     """
-    kept = dataset.squeeze(("model", "n"), drop=True).transpose("mu", "d", "seed")
-    kept = kept[["test_error_flipped", "train_error"]]
+    errors = dataset.squeeze(("model", "n"), drop=True).transpose("mu", "d", "seed")
+    errors = errors[["test_error_flipped", "train_error"]]
     with xr.set_options(keep_attrs=True):
-        kept["train_error"] = kept.train_error.mean("seed")
-    for name in kept:
-        kept[name].encoding = {"dtype": "int16", "scale_factor": 1e-4, "_FillValue": -1}
-    return kept
+        errors["train_error"] = errors.train_error.mean("seed")
+    for name in errors:
+        errors[name].encoding = {"dtype": "int16", "scale_factor": 1e-4, "_FillValue": -1}
+    return errors
