@@ -6,10 +6,9 @@ import torch
 
 from flbook.estimators.in_context import LeastSquares
 from flbook.lectures.in_context_learning import mean_field_features as lecture
-from flbook.lectures.in_context_learning.mean_field_features import Setting
 from flbook.lectures.in_context_learning.shared import mean_field
 
-TINY = Setting.tiny()
+TINY = lecture.experiment.setting("tiny")
 
 
 def test_tasks_and_their_errors_by_hand():
@@ -48,16 +47,15 @@ def test_attention_that_is_too_slow_is_told():
 
 
 def test_new_mixtures_are_free_for_whoever_reads_the_true_features():
-    setting = Setting.tiny()
-    truth, points = lecture.teacher(setting, "matched"), lecture.inputs(setting, 260)
+    truth, points = lecture.teacher(TINY, "matched"), lecture.inputs(TINY, 260)
     readers = {"true": (truth.features, [LeastSquares()]), "inputs": (lambda x: x, [LeastSquares()])}
-    found = lecture.new_tasks(readers, truth, points, (8, 40), setting.seed, tasks=3)
+    found = lecture.new_tasks(readers, truth, points, (8, 40), TINY.seed, tasks=3)
     assert found.true.shape == (2, 2) and float(found.true.max()) < 1e-10 < 0.01 < float(found.inputs.min())
 
 
 def test_sampled_neurons_differ_by_the_variance_of_one_over_their_number():
-    one = lecture.teacher(Setting.tiny(), "matched")
-    neurons, a = one.neurons(lecture.inputs(Setting.tiny(), 50))[0], one.a[0]
+    one = lecture.teacher(TINY, "matched")
+    neurons, a = one.neurons(lecture.inputs(TINY, 50))[0], one.a[0]
     mean = neurons @ a / len(a)
     single = float((neurons[..., None] * a).square().sum(-1).mean() - mean.square().sum(-1).mean())
     error = lecture.sampled(neurons, a, (16, 64), draws=400)

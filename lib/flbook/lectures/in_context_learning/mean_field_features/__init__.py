@@ -19,10 +19,8 @@ from flbook.domains import Count, Natural, NonNegative, Positive, Probability
 from flbook.lectures.in_context_learning.shared import mean_field
 from flbook.lectures.in_context_learning.shared.mean_field import Particles, Population
 from flbook.lectures.in_context_learning.shared.modified_flow import Modified, descend
-from flbook.runs import Grid, axis, labelled, single_precision, sweeps
+from flbook.runs import Experiment, Grid, axis, labelled, single_precision
 from flbook.shapes import Context
-
-VERSION = 1
 
 Case = Literal["matched", "dead", "seven", "weak"]
 CASES = get_args(Case)
@@ -56,16 +54,6 @@ class Setting(Grid):
     size: NonNegative = 0.1  # of the random perturbation
     until: NonNegative = 0.002  # loss below which the modified dynamics leaves the features alone
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """All four cases with 24 neurons and three features, sixty prompts."""
-        return cls(case=CASES, seed=(0, 1), m=24, k=3, d=6, n=40, points=60, teacher=8, steps=60, check_every=20)
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        """500 neurons, a new prompt of 1000 examples at every step; a tenth of the paper's 10 000 prompts."""
-        return cls(seed=(0, 1, 2), m=500, n=1000, points=2000, steps=1000, every=20, check_every=50, turn=1000.0)
-
     def check(self) -> None:
         """Refuse sizes at which features are not defined."""
         if self.k < 3 or self.teacher < self.k + 2 or self.n <= self.k + 2:
@@ -77,30 +65,45 @@ class Setting(Grid):
         return self.k + 2 if case == "seven" else self.k
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Loss while training, loss and task errors over their floors on fresh points; (case, model, seed, time)."""
+CURVES = ("case", "model", "seed", "time")
+experiment = Experiment(
+    Setting, version=1, loops=("case", "model"), stored="longer",
+    gives={
+        "loss": ("training loss L", "1", CURVES),
+        "fresh": ("loss L on fresh points", "1", CURVES),
+        "max": ("error over floor, task max", "1", CURVES),
+        "square": ("error over floor, task square", "1", CURVES),
+    },
+    beside={"time": (lambda s: s.lr * s.every * np.arange(s.steps // s.every + 1), "time t")},
+    presets={
+        "tiny": ("All four cases with 24 neurons and three features, sixty prompts", dict(
+            case=CASES, seed=(0, 1), m=24, k=3, d=6, n=40, points=60, teacher=8, steps=60, check_every=20)),
+        "longer": ("500 neurons and prompts of 1000 examples; a tenth of the paper's 10 000 prompts", dict(
+            seed=(0, 1, 2), m=500, n=1000, points=2000, steps=1000, every=20, check_every=50, turn=1000.0)),
+    },
+)
+experiment.kept(single_precision)
+
+
+@experiment.shared("case")
+def truth_and_test(s: Setting, device: str) -> tuple[Particles, Population]:
+    """The true features, and fresh points to test on; the three dynamics share them."""
     place = devices.device(device)
-    rows: list[Tensor] = []
-    for case in setting.case:
-        truth = on(place, teacher(setting, case))
-        x = inputs(setting, setting.points, "fresh points").to(place, torch.float32)
-        x = torch.cat([x, -x], -2)  # the law of the inputs is symmetric: so is the sample
-        test = Population(x, truth.whitened(x, spectrum(setting, case)).features(x))  # exactly white on these points
-        for model in setting.model:
-            records: list[Particles] = []
-            losses = trained(setting, case, model, truth, records)[1][..., :: setting.every]
-            rows.append(torch.cat([losses[None].cpu().double(), scores(records, truth, test)]))
-    values = torch.stack(rows).unflatten(0, (len(setting.case), len(setting.model))).movedim(2, 0).numpy()
-    dims = ("case", "model", "seed", "time")
-    names = {"loss": "training loss L", "fresh": "loss L on fresh points", "max": "error over floor, task max",
-             "square": "error over floor, task square"}
-    time = setting.lr * setting.every * np.arange(values.shape[-1])
-    return labelled({name: (dims, column, text) for (name, text), column in zip(names.items(), values, strict=True)},
-                    setting.coordinates() | {"time": ("time", time, "time t")})
+    truth = on(place, teacher(s, s.case))
+    x = inputs(s, s.points, "fresh points").to(place, torch.float32)
+    x = torch.cat([x, -x], -2)  # the law of the inputs is symmetric: so is the sample
+    return truth, Population(x, truth.whitened(x, spectrum(s, s.case)).features(x))  # exactly white on these points
 
 
-run = sweeps(measure)
-stored = single_precision
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, Tensor]:
+    """Loss while training, loss and task errors over their floors on fresh points, of one dynamics in one case."""
+    (truth, test), records = truth_and_test(s, device), []
+    losses = trained(s, s.case, s.model, truth, records)[1][..., :: s.every].double()
+    return {"loss": losses} | dict(zip(("fresh", *TASKS), scores(records, truth, test), strict=True))
+
+
+run = experiment.run
 
 
 def teacher(setting: Setting, case: str) -> Particles:
@@ -181,7 +184,7 @@ def scores(records: list[Particles], truth: Particles, test: Population) -> Tens
         h = particles.features(test.x)
         loss = mean_field.regress(h, test.f).residual.square().sum(-1).mean(-1) / 2
         columns.append(torch.stack([loss, *(task_error(h, g) / low for g, low in zip(targets, floors, strict=True))]))
-    return torch.stack(columns, -1).cpu().double()
+    return torch.stack(columns, -1).double()
 
 
 def new_tasks(readers: dict, truth: Particles, points: Tensor, lengths: tuple[int, ...], seeds: tuple[int, ...],
