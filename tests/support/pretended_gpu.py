@@ -1,16 +1,21 @@
 """A GPU that is only pretended: PyTorch's meta device, on which a whole experiment runs, reads of results included.
 
 Tensors there have no values. What is read back to the host is zero, so loops that wait for a value end; operations that
-need values take zeros. What would fail on a GPU fails: operations on tensors of both devices, and `numpy()` of a tensor
-that was not brought to the host.
+need values take zeros; what a GPU would draw itself, the CPU draws. What would fail on a GPU fails: operations on
+tensors of both devices, and `numpy()` of a tensor that was not brought to the host.
 """
 
 from collections import Counter
+from contextlib import ExitStack
+from unittest import mock
 
 import torch
 from torch import Tensor
+from torch.optim import optimizer
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map
+
+from flbook import rng
 
 META = torch.device("meta")
 ASTRIDE = (torch.ops.aten.copy_.default, torch.ops.aten._to_copy.default,  # these may take tensors of both
@@ -23,7 +28,21 @@ class PretendedGPU(TorchDispatchMode):
 
     def __init__(self):
         super().__init__()
-        self.operations = Counter()
+        self.operations, self._instead = Counter(), ExitStack()
+
+    def __enter__(self):
+        drawn, cast, fused = rng.generator, torch.autocast, optimizer._get_fused_kernels_supported_devices
+        for where, name, instead in (  # what a GPU has and the meta device has not
+            (rng, "generator", lambda seed, role, device="cpu": drawn(seed, role, _here(device))),
+            (torch, "autocast", lambda device, *how, **more: cast(_here(device), *how, **more)),
+            (optimizer, "_get_fused_kernels_supported_devices", lambda: [*fused(), "meta"]),
+        ):
+            self._instead.enter_context(mock.patch.object(where, name, instead))
+        return super().__enter__()
+
+    def __exit__(self, *error):
+        self._instead.close()
+        return super().__exit__(*error)
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
@@ -47,6 +66,10 @@ class PretendedGPU(TorchDispatchMode):
                             (args, {name: value for name, value in kwargs.items() if name != "device"}))
             answer = func(*here[0], **here[1])
             return tree_map(lambda part: part.to(META) if isinstance(part, Tensor) else part, answer)
+
+
+def _here(device: str | torch.device) -> str | torch.device:
+    return "cpu" if torch.device(device) == META else device
 
 
 def _kind(kwargs: dict) -> str | None:
