@@ -6,5 +6,8 @@ EXPERIMENTS = (
     "bayes_gap",
     "bayes_gap.two_planes",
     "mean_field_features",
+    "nonparametric_rates",
+    "nonparametric_rates.hidden_basis",
+    "nonparametric_rates.learned_basis",
     "vector_arithmetic",
 )

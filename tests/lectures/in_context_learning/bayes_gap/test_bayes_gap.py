@@ -4,10 +4,10 @@ import numpy as np
 import torch
 
 from flbook.lectures.in_context_learning import bayes_gap as lecture
-from flbook.lectures.in_context_learning.bayes_gap import Planes, Setting
+from flbook.lectures.in_context_learning.bayes_gap import two_planes
 from flbook.lectures.in_context_learning.shared.prompt_pool import PromptPool
 
-TINY = Setting.tiny()
+TINY = lecture.experiment.setting("tiny")
 
 
 def test_the_parts_of_the_risk_add_up_and_prompts_help():
@@ -29,7 +29,7 @@ def test_pools():
 
 
 def test_two_planes():
-    dataset = lecture.planes(Planes(noise=(0.7, 1.5), seed=(0, 1), n=12, batch=50))
+    dataset = two_planes.run("tiny")
     np.testing.assert_allclose(dataset.variance, dataset.known + dataset.cost, rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(dataset.isel(k=0).variance, 1, rtol=1e-5)
     late = dataset.isel(k=-1).mean("seed")

@@ -8,21 +8,18 @@ falls exponentially in the number of examples, the rest as for who knows the typ
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
 import torch
-import xarray as xr
 from torch import Tensor
 
 from flbook import devices
 from flbook.data.prompts import Prompts
 from flbook.domains import Count, Natural, Positive
-from flbook.lectures.in_context_learning.bayes_gap.task_mixture import PlanePrompts, SignPrompts
+from flbook.lectures.in_context_learning.bayes_gap.task_mixture import SignPrompts
 from flbook.lectures.in_context_learning.bayes_gap.uniform_attention import UniformAttention
 from flbook.lectures.in_context_learning.shared.prompt_pool import PromptPool
-from flbook.runs import Grid, axis, cached, labelled, single_precision, sweeps
+from flbook.runs import Experiment, Grid, axis, single_precision
 from flbook.training.pretrain import Recipe, pretrain
 
-VERSION = 1
 MODELS = {"told k": {}, "not told k": {"told": False}, "frozen features": {"frozen": True}}
 NOISE = {"discrete": ((-2.0, 0.0, 2.0), (0.25, 0.5, 0.25))}  # beside "Gaussian"
 
@@ -44,55 +41,54 @@ class Setting(Grid):
     lr: Positive = 0.01
     points: Count = 4000  # test prompts
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """Contexts of up to four examples, few prompts and many, hardly trained."""
-        return cls(model=("told k", "frozen features"), N=(8, 400), seed=(0, 1), n=4, steps=10, batch=16, points=500)
-
-    @classmethod
-    def rivals(cls) -> "Setting":
-        """Other networks at the largest number of prompts."""
-        return cls(model=("not told k", "frozen features"), N=(4096,))
-
-    @classmethod
-    def counting(cls) -> "Setting":
-        """Noise of three values, contexts of one to four examples, fresh prompts: who is told k and who is not."""
-        return cls(model=("told k", "not told k"), N=(0,), n=4, law="discrete", steps=700, batch=96)
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        """Up to 65536 prompts and longer training."""
-        return cls(model=("told k", "not told k"), N=(64, 256, 1024, 4096, 16384, 65536), steps=1500, batch=64)
-
     def data(self) -> SignPrompts:
         """The prompts."""
         return SignPrompts(self.n, self.noise, *NOISE.get(self.law, ((), ())))
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    r"""Parts of the risk on fresh prompts, mean over contexts of 1 to n; dimensions (model, N, seed).
+experiment = Experiment(
+    Setting, version=1, loops=("model", "N"), chunk={"model": 1, "N": 1}, stored="longer",
+    gives={
+        "risk": ("risk R", "1"),
+        "gap": ("Bayes gap", "1"),
+        "variance": ("posterior variance", "1"),
+        "cross": ("cross term", "1"),
+    },
+    presets={
+        "tiny": ("Contexts of up to four examples, few prompts and many, hardly trained", dict(
+            model=("told k", "frozen features"), N=(8, 400), seed=(0, 1), n=4, steps=10, batch=16, points=500)),
+        "rivals": ("Other networks at the largest number of prompts", dict(
+            model=("not told k", "frozen features"), N=(4096,))),
+        "counting": ("Noise of three values, contexts of one to four examples, fresh prompts; told k or not", dict(
+            model=("told k", "not told k"), N=(0,), n=4, law="discrete", steps=700, batch=96)),
+        "longer": ("Up to 65536 prompts and longer training", dict(
+            model=("told k", "not told k"), N=(64, 256, 1024, 4096, 16384, 65536), steps=1500, batch=64)),
+    },
+)
+experiment.kept(single_precision)
+
+
+@experiment.shared()
+def fresh(s: Setting, device: str) -> tuple[Prompts, Tensor]:
+    """The test prompts, and what Bayes answers to 1 to n of their examples."""
+    test = s.data().draw(s.points, s.seed, -1, devices.device(device), torch.float32)
+    return test, s.data().bayes(test.context.y)[..., 1:]
+
+
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, Tensor]:
+    r"""Parts of the risk on fresh prompts, mean over contexts of 1 to n.
 
     ``risk`` is :math:`E(M - f)^2`, ``gap`` :math:`E(M - E[f|P])^2`, ``variance`` :math:`E(E[f|P] - f)^2` and ``cross``
     twice the mean product of the two differences, which should be 0.
     """
-    where = devices.device(device)
-    test = setting.data().draw(setting.points, setting.seed, -1, where, torch.float32)
-    bayes = setting.data().bayes(test.context.y)[..., 1:]
-    rows = []
-    for name in setting.model:
-        for N in setting.N:
-            model = trained(setting, name, N, device)
-            with torch.no_grad():
-                guess = model.every(test.context, test.query.expand(*test.context.x.shape))
-            rows.append(parts(guess, bayes, test.target))
-    names = {"risk": "risk R", "gap": "Bayes gap", "variance": "posterior variance", "cross": "cross term"}
-    return labelled({name: (("model", "N", "seed"), cells, text)
-                     for (name, text), cells in zip(names.items(), zip(*rows, strict=True), strict=True)},
-                    setting.coordinates())
+    (test, bayes), model = fresh(s, device), trained(s, s.model, s.N, device)
+    with torch.no_grad():
+        guess = model.every(test.context, test.query.expand(*test.context.x.shape))
+    return dict(zip(experiment.gives, parts(guess, bayes, test.target), strict=True))
 
 
-run = sweeps(measure, chunk={"model": 1, "N": 1})
-stored = single_precision
+run = experiment.run
 
 
 def at_every_length(model: UniformAttention, prompts: Prompts) -> Tensor:
@@ -113,30 +109,3 @@ def parts(guess: Tensor, bayes: Tensor, target: Tensor) -> Tensor:
     near, far = guess - bayes, bayes - target
     means = ((guess - target).square(), near.square(), far.square(), 2 * near * far)
     return torch.stack([one.mean((-2, -1)) for one in means])
-
-
-@dataclass(frozen=True)
-class Planes(Grid):
-    """Two types of tasks; tuples are axes."""
-
-    noise: tuple[Positive, ...] = axis([0.7, 1.0, 1.5], "noise σ")  # sigma_y
-    seed: tuple[Natural, ...] = axis(range(20), "seed")
-    n: Count = 48
-    batch: Count = 400  # prompts of a seed
-
-
-@cached
-def planes(setting: Planes, device: str = "cpu") -> xr.Dataset:
-    """Posterior variance and its two parts after k = 0 ... n examples; dimensions (noise, seed, k)."""
-    columns = []
-    for noise in setting.noise:
-        data = PlanePrompts(setting.n, noise, angles=96)
-        for seed in setting.seed:
-            prompts = data.draw(setting.batch, seed, 0, devices.device(device), torch.float32)
-            found = data.posterior(prompts.context)
-            columns.append(torch.stack([found.variance, found.known, found.cost]).double().mean(1))
-    names = {"variance": "posterior variance", "known": "posterior variance, type known",
-             "cost": "cost of not knowing the type"}
-    return labelled({name: (("noise", "seed", "k"), cells, text)
-                     for (name, text), cells in zip(names.items(), zip(*columns, strict=True), strict=True)},
-                    setting.coordinates() | {"k": ("k", np.arange(setting.n + 1), "examples k")})
