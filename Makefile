@@ -9,6 +9,8 @@ LECTURES ?=
 SEEDS ?= 1 2 3
 # lectures that run at a time; empty means one a core, at most four
 JOBS ?=
+# for `make paper`: cpu or cuda
+DEVICE ?= cpu
 # for `make floor`: the oldest PyTorch to try, if the machine can install it
 TORCH ?= $(patsubst torch==%,%,$(filter torch==%,$(shell cat requirements.lock)))
 # python3 if it will do, else the newest that does: 3.11 at least, and able to make an environment
@@ -80,9 +82,9 @@ lab: $(DEV)  ## open the lectures in JupyterLab
 seeds: $(DEV)  ## run lectures with fresh seeds and print the claims that fall [SEEDS="1 2 3"]
 	@$(EMPTY_CACHE); .venv/bin/python -m flbook.book.executor seeds $(JOBS:%=--jobs %) "$(SEEDS)" $(LECTURES)
 
-paper: $(DEV)  ## run every experiment at the papers' scale, and store the results (minutes to hours)
-	@set -e; for name in $$(.venv/bin/python -m flbook list --scale paper | awk '{print $$1}'); do \
-		.venv/bin/python -m flbook run $$name --scale paper --store; \
+paper: $(DEV)  ## run experiments at the papers' own scale and store the results; resumes after a kill [DEVICE=cuda LECTURES=...]
+	@set -e; for name in $$(.venv/bin/python -m flbook list --scale paper $(LECTURES) | sed -n 's/^\([a-z][^ ]*\).*/\1/p'); do \
+		.venv/bin/python -m flbook run $$name --scale paper --device $(DEVICE) --store; \
 	done
 
 assignments: $(DEV)  ## make student notebooks, public tests and autograders out of the masters [MASTERS=folder SEED=n]

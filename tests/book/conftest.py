@@ -77,13 +77,8 @@ NOTEBOOKS = [page for page in PAGES if page.source.suffix == ".ipynb" and page n
 LECTURES = [page for page in NOTEBOOKS if page.source.parent != ROOT / "book"]  # in a chapter's folder
 
 
-# Lectures whose predictions the page turns into choices, and lectures with a closed section of checks.
-ASKING = [page for page in LECTURES if re.search(r"^:class:.* predict.* answer-", page.text, re.M)]
-CHECKED = [page for page in LECTURES if re.search(r"^## Checks", page.text, re.M)]
-
-
 def pytest_generate_tests(metafunc):
-    kinds = {"lecture": LECTURES, "notebook": NOTEBOOKS, "page": PAGES, "asking": ASKING, "checked": CHECKED}
+    kinds = {"lecture": LECTURES, "notebook": NOTEBOOKS, "page": PAGES}
     for fixture, pages in kinds.items():
         if fixture in metafunc.fixturenames:
             metafunc.parametrize(fixture, pages, ids=[page.name.removeprefix("book/") for page in pages])
@@ -92,6 +87,18 @@ def pytest_generate_tests(metafunc):
 @pytest.fixture(scope="session")
 def lectures() -> list[Page]:
     return LECTURES
+
+
+@pytest.fixture(scope="session")
+def asking() -> list[Page]:
+    """Lectures whose predictions the page turns into choices."""
+    return [page for page in LECTURES if re.search(r"^:class:.* predict.* answer-", page.text, re.M)]
+
+
+@pytest.fixture(scope="session")
+def checked() -> list[Page]:
+    """Lectures with a closed section of checks."""
+    return [page for page in LECTURES if re.search(r"^## Checks", page.text, re.M)]
 
 
 @pytest.fixture(scope="session")

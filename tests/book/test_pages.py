@@ -1,20 +1,18 @@
-"""What a page of the book consists of, counted: words, height, machinery, claims, the place of the first picture.
+"""What a page of the book consists of, counted: words, machinery, claims, proofs (its pixels: test_browser.py).
 
 The limits are those of CONTRIBUTING, "Add a lecture". Pages that do not keep them yet stand in todo.toml with what they
 have; there a page may only get better, and what keeps the limit is taken off the list.
 """
 
 import re
-import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
+from limits import IN_BROWSER, TODO, within
 
 from flbook.book import facts, kinds
 
-TODO = tomllib.loads(Path(__file__).with_name("todo.toml").read_text())
 OPEN = re.compile(r"^## (?:Checks|Exercises)\b", re.M)  # where the main line of a page ends
 BOX = re.compile(r"^(:{3,})\{prf:(\w+)\}([^\n]*)\n(.*?)^\1\s*$", re.S | re.M)
 
@@ -73,35 +71,11 @@ COUNTS = {
     "typed_numbers": Count(typed_numbers, 0),
     "proofs": Count(proofs, -1),  # one at least
 }
-IN_BROWSER = {"height": 12_000, "first_picture": 900}  # pixels at a width of 1280, everything folded
-
-
-def within(name: str, count: str, value: float, limit: float, slack: float = 1) -> None:
-    """The limit is kept, or the page stands on the list and is no worse than there."""
-    listed = TODO.get(name, {}).get(count)
-    if listed is None:
-        assert value <= limit * slack, f"{count}: {value} of at most {limit}"
-    else:
-        assert value <= listed * slack, f"{count}: {value}, and the list has {listed}: a page may not get worse"
-        assert value > limit / slack, f"{count}: {value} keeps the limit: take it off the list"
 
 
 @pytest.mark.parametrize("count", COUNTS)
 def test_it_is_a_page_that_one_reads(lecture, count):
     within(lecture.name.removeprefix("book/"), count, COUNTS[count].of(lecture), COUNTS[count].limit)
-
-
-def test_its_picture_comes_first_and_its_end_is_near(browser, lecture):
-    """Fonts differ between machines, so pixels have five parts in a hundred of room."""
-    tab = browser.new_page(viewport={"width": 1280, "height": 900})
-    tab.goto(lecture.html.as_uri())
-    tab.wait_for_function("() => !window.MathJax || !MathJax.startup || MathJax.startup.promise.then(() => true)")
-    top = "e => e.getBoundingClientRect().top + scrollY"
-    first = tab.locator(".cell_output :is(img, .fll)").first.evaluate(top)
-    height = tab.locator("article").first.evaluate("e => e.getBoundingClientRect().height")
-    tab.close()
-    for count, value in {"height": height, "first_picture": first}.items():
-        within(lecture.name.removeprefix("book/"), count, value, IN_BROWSER[count], slack=1.05)
 
 
 def test_the_list_names_pages_and_counts(lectures):

@@ -1,8 +1,10 @@
 """A lecture presented from its own page, in Chromium: nothing overflows, keys move, the page gets all back."""
 
+from contextlib import contextmanager
+
 import pytest
 
-SIZES = {"1280x720": (1280, 720), "1920x1080": (1920, 1080)}
+SIZES = {"1280x720": {"width": 1280, "height": 720}, "1920x1080": {"width": 1920, "height": 1080}}
 PRESENTED = ("benign_overfitting/relu_heatmap", "representation/online_sgd", "in_context_learning/linear_attention")
 OVERFLOW = """() => [...document.querySelectorAll(".presenting .slide, .presenting .slide *")].filter(node => {
   const box = node.getBoundingClientRect();
@@ -14,27 +16,20 @@ CLIPPED = """() => [...document.querySelectorAll(".presenting :is(pre, div.math)
   node => node.scrollWidth > node.clientWidth + 1).map(node => node.textContent.slice(0, 60))"""
 
 
-@pytest.fixture(params=PRESENTED)
-def presented(request, browser, built):
-    """A function that opens a lecture and begins to present it; what the page complains of is kept."""
-    tabs = []
-
-    def open_lecture(size, scheme="light"):
-        width, height = SIZES[size]
-        tab = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
-        tabs.append(tab)
-        tab.complaints = []
-        tab.on("console", lambda message: tab.complaints.append(message.text) if message.type == "error" else None)
-        tab.on("pageerror", lambda error: tab.complaints.append(str(error)))
-        tab.goto((built / "book" / f"{request.param}.html").as_uri())
-        tab.evaluate("() => window.MathJax?.startup?.promise.then(() => true)")
-        tab.before = tab.locator("article").inner_text()
-        tab.keyboard.press("p")
-        return tab
-
-    yield open_lecture
-    for tab in tabs:
-        tab.close()
+@contextmanager
+def presented(browser, built, name, **how):
+    """A lecture that begins to be presented; what the page complains of is kept."""
+    tab = browser.new_page(viewport=SIZES["1280x720"], **how)
+    tab.complaints = []
+    tab.on("console", lambda message: tab.complaints.append(message.text) if message.type == "error" else None)
+    tab.on("pageerror", lambda error: tab.complaints.append(str(error)))
+    tab.goto((built / "book" / f"{name}.html").as_uri())
+    tab.evaluate("() => window.MathJax?.startup?.promise.then(() => true)")
+    tab.before = tab.locator("article").inner_text()
+    tab.keyboard.press("p")
+    yield tab
+    assert tab.complaints == []
+    tab.close()
 
 
 def place(tab) -> tuple[int, int]:
@@ -43,44 +38,43 @@ def place(tab) -> tuple[int, int]:
     return int(now), int(count)
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_nothing_overflows_with_or_without_code(presented, size):
-    tab = presented(size)
+def nothing_overflows(tab):
+    """On either screen; the slide follows the screen as it changes."""
+    for size in SIZES.values():
+        tab.set_viewport_size(size)
+        tab.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        assert tab.evaluate(OVERFLOW) == [] == tab.evaluate(CLIPPED), size
+
+
+def slides_are_the_lecture_s_own_and_fit(tab):
     now, count = place(tab)
     assert now == 1 and 8 <= count <= 25
-    coded = 0
+    coded, shown, seen = 0, "", set()
     for wanted in range(1, count + 1):
         assert place(tab)[0] == wanted
         plain = tab.locator(".presenting .slide").inner_text()
         assert len(plain) > 20 and not tab.locator(".presenting .cell_input").filter(visible=True).count()
-        assert tab.evaluate(OVERFLOW) == [] == tab.evaluate(CLIPPED)
+        shown += plain
+        seen |= {kind for kind in (".theorem, .proposition", "figure", "div.math", ".flbook-claim", ".predict")
+                 if tab.locator(f".presenting .slide :is({kind})").count()}
+        nothing_overflows(tab)
         tab.keyboard.press("c")
-        coded += tab.locator(".presenting .cell_input pre").filter(visible=True).count() > 0
-        assert tab.evaluate(OVERFLOW) == [] == tab.evaluate(CLIPPED)
+        if tab.locator(".presenting .cell_input pre").filter(visible=True).count():
+            coded += 1
+            nothing_overflows(tab)
         tab.keyboard.press("c")
         tab.keyboard.press("ArrowRight")
     assert place(tab)[0] == count, "the last slide stays"
-    assert coded >= 2 and tab.complaints == []
-
-
-def test_its_slides_are_the_lecture_s_own(presented):
-    tab = presented("1280x720")
-    shown, seen = "", set()
-    for _ in range(place(tab)[1]):
-        shown += tab.locator(".presenting .slide").inner_text()
-        seen |= {kind for kind in (".theorem, .proposition", "figure", "div.math", ".flbook-claim", ".predict")
-                 if tab.locator(f".presenting .slide :is({kind})").count()}
-        tab.keyboard.press("ArrowRight")
-    assert len(seen) >= 4, seen
+    assert coded >= 2 and len(seen) >= 4, seen
     assert "What to remember" in shown and "Exercise " not in shown
 
 
-def test_keys_move_and_the_page_gets_everything_back(presented):
-    tab = presented("1280x720")
-    moves = {"ArrowRight": 2, "PageDown": 3, "ArrowLeft": 2, "Home": 1, "PageUp": 1, "End": place(tab)[1]}
+def keys_move_and_the_page_gets_everything_back(tab):
+    moves = {"Home": 1, "ArrowRight": 2, "PageDown": 3, "ArrowLeft": 2, "PageUp": 1, "End": place(tab)[1]}
     for key, wanted in moves.items():
         tab.keyboard.press(key)
         assert place(tab)[0] == wanted, key
+    tab.set_viewport_size(SIZES["1280x720"])
     tab.keyboard.press("Escape")
     tab.wait_for_selector(".presenting", state="detached")
     assert tab.locator("article").inner_text() == tab.before
@@ -89,26 +83,34 @@ def test_keys_move_and_the_page_gets_everything_back(presented):
     tab.keyboard.press("p")
     tab.wait_for_selector(".presenting", state="detached")
     tab.get_by_role("button", name="Present").click()
-    assert place(tab)[0] == 1 and tab.complaints == []
-
-
-def test_it_is_readable_in_the_dark(presented):
-    from axe_playwright_python.sync_playwright import Axe
-
-    tab = presented("1280x720", scheme="dark")
-    for _ in range(0, place(tab)[1], 4):  # axe takes its time
-        found = Axe().run(tab, context=".presenting", options={"runOnly": ["color-contrast"]})
-        assert found.violations_count == 0, found.generate_report()
-        for _ in range(4):
-            tab.keyboard.press("ArrowRight")
-
-
-def test_keys_typed_into_a_field_are_letters(presented):
-    tab = presented("1280x720")
+    assert place(tab)[0] == 1
     tab.keyboard.press("Escape")
+
+
+def keys_typed_into_a_field_are_letters(tab):
     tab.evaluate("document.body.prepend(Object.assign(document.createElement('input'), {id: 'typed'}))")
     tab.locator("#typed").press("p")
     assert tab.locator("#typed").input_value() == "p" and not tab.locator(".presenting").count()
+
+
+@pytest.mark.parametrize("name", PRESENTED)
+def test_a_lecture_presented(browser, built, name):
+    with presented(browser, built, name) as tab:
+        slides_are_the_lecture_s_own_and_fit(tab)
+        keys_move_and_the_page_gets_everything_back(tab)
+        keys_typed_into_a_field_are_letters(tab)
+
+
+@pytest.mark.parametrize("name", PRESENTED)
+def test_it_is_readable_in_the_dark(browser, built, name):
+    from axe_playwright_python.sync_playwright import Axe
+
+    with presented(browser, built, name, color_scheme="dark") as tab:
+        for _ in range(0, place(tab)[1], 4):  # axe takes its time
+            found = Axe().run(tab, context=".presenting", options={"runOnly": ["color-contrast"]})
+            assert found.violations_count == 0, found.generate_report()
+            for _ in range(4):
+                tab.keyboard.press("ArrowRight")
 
 
 def test_a_page_that_is_no_lecture_has_no_slides(browser, built):

@@ -3,12 +3,13 @@
 And what is handed out shows nothing of it, and is what its master makes.
 """
 
+import io
 import json
 import re
 import subprocess
 import sys
+import zipfile
 from collections import Counter
-from functools import cache
 
 import pytest
 from answers import MASTERS, ROOT, answered, handout, outcomes, points, right, wrong_answers
@@ -30,32 +31,21 @@ def test_no_answer_gets_nothing(name):
     assert set(points(outcomes(json.loads(handout(name).notebook), name)).values()) == {0}
 
 
-@pytest.mark.parametrize("number", range(len(WRONG)), ids=[f"{wrong.name}: {wrong.says}" for wrong in WRONG])
-def test_a_wrong_answer_gets_what_is_due(number):
-    wrong = WRONG[number]
-    due = handout(wrong.name).points | {wrong.question: wrong.due} | wrong.beside
-    assert points(outcome(number)) == due
-    assert due[wrong.question] < handout(wrong.name).points[wrong.question]
-
-
-@cache
-def outcome(number):
-    """What a wrong answer gets among right ones."""
-    wrong = WRONG[number]
-    return outcomes(answered(right(wrong.name), wrong.question, wrong.answer), wrong.name)
+@pytest.mark.parametrize("name", MASTERS)
+def test_wrong_answers_get_what_is_due_and_each_hidden_test_fails_one(name):
+    """Each is graded among right ones. A test that no wrong answer fails tells nothing apart."""
+    wrongs, right_points = [wrong for wrong in WRONG if wrong.name == name], handout(name).points
+    due = {wrong.says: right_points | {wrong.question: wrong.due} | wrong.beside for wrong in wrongs}
+    assert all(wrong.due < right_points[wrong.question] for wrong in wrongs)
+    found = {wrong.says: outcomes(answered(right(name), wrong.question, wrong.answer), name) for wrong in wrongs}
+    assert {says: points(one) for says, one in found.items()} == due
+    said = {text for one in found.values() for outcome in one.values() for text in outcome.said}
+    _, questions = masters.read(MASTERS[name])
+    assert {test.message for question in questions for test in question.tests if test.hidden} <= said
 
 
 def test_there_are_enough_wrong_answers():
     assert all(count >= 3 for count in (Counter(wrong.name for wrong in WRONG)[name] for name in MASTERS))
-
-
-@pytest.mark.parametrize("name", MASTERS)
-def test_each_hidden_test_fails_a_wrong_answer(name):
-    """A test that no wrong answer fails tells nothing apart; its message is what the student then reads."""
-    said = {text for n, wrong in enumerate(WRONG) if wrong.name == name for o in outcome(n).values() for text in o.said}
-    _, questions = masters.read(MASTERS[name])
-    hidden = {test.message for question in questions for test in question.tests if test.hidden}
-    assert hidden <= said
 
 
 @pytest.mark.parametrize("name", MASTERS)
@@ -106,18 +96,26 @@ def test_the_seed_is_in_hidden_tests_only():
     assert with_seed == list(MASTERS), "an assignment whose instances nobody can change"
 
 
-@pytest.mark.parametrize("name", MASTERS)
 @pytest.mark.parametrize("kind", ["solved", "notebook"])
-def test_otter_gives_the_same(name, kind, tmp_path):
-    """By ``otter run``, as on Gradescope: everything for the right answers, nothing for none."""
-    made = handout(name)
-    tmp_path.joinpath(f"{name}.ipynb").write_text(getattr(made, kind))
+def test_otter_gives_the_same(kind, tmp_path):
+    """By ``otter run``, as on Gradescope: everything for the right answers, nothing for none. One assignment tells."""
+    made = handout("decomposition")
+    tmp_path.joinpath("answers.ipynb").write_text(getattr(made, kind))
     tmp_path.joinpath("grader.zip").write_bytes(made.archive)
-    command = [sys.executable, "-m", "otter", "run", "-a", "grader.zip", "-o", ".", "--no-logo", f"{name}.ipynb"]
+    command = [sys.executable, "-m", "otter", "run", "-a", "grader.zip", "-o", ".", "--no-logo", "answers.ipynb"]
     subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, timeout=280)
     results = json.loads(tmp_path.joinpath("results.json").read_text())
     scores = {test["name"]: test["score"] for test in results["tests"] if test["name"] in made.points}
     assert scores == (made.points if kind == "solved" else dict.fromkeys(made.points, 0))
+
+
+@pytest.mark.parametrize("name", MASTERS)
+def test_the_archive_holds_the_tests_that_were_tried(name):
+    """What otter unpacks for grading is what the tests above have graded with."""
+    with zipfile.ZipFile(io.BytesIO(handout(name).archive)) as archive:
+        held = {path: archive.read(path).decode() for path in archive.namelist() if path.endswith(".py")}
+    tests = {f"tests/{question}.py": text for question, text in handout(name).tests.items()}
+    assert {path: held[path].rstrip("\n") + "\n" for path in tests} == tests
 
 
 def test_what_runs_lectures_leaves_assignments_out():

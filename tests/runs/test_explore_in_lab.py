@@ -1,4 +1,4 @@
-"""An experiment of a user's own, explored in JupyterLab in a browser: one line, a slider, and the figure that follows."""
+"""An experiment of a user's own, explored in JupyterLab in a browser: one line, a slider, the figure that follows."""
 
 import json
 import os
@@ -107,9 +107,9 @@ def test_a_slider_in_jupyterlab_moves_the_figure(lab, chromium):
 
     page.get_by_text("Other fields of the setting").click()
     cut = page.evaluate("""() => [...document.querySelectorAll('.jp-OutputArea :is(.widget-label, .flf)')].filter(
-        one => one.scrollWidth > one.clientWidth || one.getBoundingClientRect().right > 690).map(one => one.outerHTML)""")
+        one => one.scrollWidth > one.clientWidth || one.getBoundingClientRect().right > 690
+    ).map(one => one.outerHTML)""")
     assert not cut and picture.bounding_box()["width"] > 450
     page.get_by_role("slider").nth(1).focus()
     page.keyboard.press("End")
     page.get_by_text("Not drawn: flip_prob must be below 1; got 1").wait_for()
-    if os.environ.get("SHOT"): page.screenshot(path=os.environ["SHOT"])
