@@ -23,7 +23,7 @@ LAYERS = (
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 BESIDE = {"plots", "book", "course"}  # what shows results, and what asks for them
 ENTRY = {"__init__", "__main__"}  # these import what they need when they need it
-WITHOUT_TORCH = ["", "domains", "fits", "hermite", "plots", "book", "claims.check", "runs", "runs.results", "theory",
+WITHOUT_TORCH = ["", "domains", "fits", "hermite", "plots", "book", "claims.check", "runs", "runs.files", "theory",
                  "course.grading", "__main__"]
 FILES = {path.relative_to(ROOT).with_suffix("").parts: path for path in sorted(ROOT.rglob("*.py"))}
 PACKAGES = {parts[:-1] for parts in FILES if parts[-1] == "__init__"}

@@ -37,7 +37,8 @@ PUBLIC = {
     "fit": "flbook.training.fit",
     "in_context": "flbook.estimators",
     "tangent_kernel": "flbook.dynamics",
-    "results": "flbook.runs",
+    "Experiment": "flbook.runs",
+    "Grid": "flbook.runs",
     "Claims": "flbook.claims.check",
 }
 

@@ -1,7 +1,6 @@
 """Settings: axes, canonical JSON, names; every mistake gets one sentence before any work."""
 
 import json
-import sys
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -62,13 +61,6 @@ def test_digest_keeps_its_parts_apart():
     assert settings.digest("flbook") == "c76707ad3bbbeb47"  # the same on every machine and in every year
 
 
-def test_scale_is_that_of_the_preset():
-    assert settings.scale_of(Setting.book()) == "book"
-    assert settings.scale_of(Setting.paper()) == "paper"
-    assert settings.scale_of(Setting(n=7)) == "custom"
-    assert settings.scale_of(Nested()) == "custom"
-
-
 @pytest.mark.parametrize(
     "setting, sentence",
     [
@@ -91,44 +83,6 @@ def test_a_bad_setting_gets_one_sentence(setting, sentence):
     for reader in (settings.axes, settings.to_json):
         with pytest.raises(ValueError, match=sentence):
             reader(setting)
-
-
-@pytest.fixture
-def shelf(tmp_path, monkeypatch):
-    """Three experiments of two chapters, one name twice; a lecture with a second experiment and a file that is none."""
-    import flbook.lectures
-
-    for name in ("shelf_one/heat_map/__init__", "shelf_one/heat_map/race", "shelf_one/heat_map/gates",
-                 "shelf_two/race/__init__"):
-        path = tmp_path / f"{name}.py"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        (path.parents[1] / "__init__.py").touch()
-        path.write_text(f"NAME = {name!r}\n" + ("" if "gates" in name else "class Setting:\n    pass\n"))
-    monkeypatch.setattr(flbook.lectures, "__path__", [str(tmp_path)])
-    monkeypatch.setattr(settings, "LECTURES", tmp_path)
-    yield
-    for name in [name for name in sys.modules if name.startswith("flbook.lectures.shelf_")]:
-        del sys.modules[name]
-
-
-def test_experiments_are_listed_and_found(shelf):
-    assert list(settings.homes()) == ["shelf_one/heat_map", "shelf_one/race", "shelf_two/race"]
-    assert not [name for name in sys.modules if name.startswith("flbook.lectures.shelf_")]
-    assert settings.find("heat_map").NAME == settings.find("shelf_one/heat_map").NAME == "shelf_one/heat_map/__init__"
-    assert settings.find("shelf_one/race").NAME == "shelf_one/heat_map/race"
-    assert settings.find("shelf_two/race").NAME == "shelf_two/race/__init__"
-    assert settings.name_of(settings.find("shelf_one/race").__name__) == "shelf_one/race"
-
-
-def test_an_unknown_experiment_gets_the_nearest_names(shelf):
-    with pytest.raises(ValueError, match="^no experiment is called 'heatmap'; the nearest: shelf_one/heat_map$"):
-        settings.find("heatmap")
-    with pytest.raises(ValueError, match="the nearest: shelf_one/race, shelf_two/race$"):
-        settings.find("shelf_three/race")
-    with pytest.raises(ValueError, match="there are shelf_one/heat_map, shelf_one/race, shelf_two/race$"):
-        settings.find("qqq")
-    with pytest.raises(ValueError, match="'race' is not unique: it may be shelf_one/race or shelf_two/race$"):
-        settings.find("race")
 
 
 def test_a_lattice_has_equal_ratios_between_its_ends():

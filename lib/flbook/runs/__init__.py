@@ -3,6 +3,5 @@
 from flbook.runs.experiment import Experiment
 from flbook.runs.labels import labelled, single_precision
 from flbook.runs.settings import Grid, among, axis, lattice
-from flbook.runs.sweep import cached, sweeps
 
-__all__ = ["Experiment", "Grid", "among", "axis", "cached", "labelled", "lattice", "single_precision", "sweeps"]
+__all__ = ["Experiment", "Grid", "among", "axis", "labelled", "lattice", "single_precision"]

@@ -14,7 +14,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_bytes
 from torch import Tensor
 
-from flbook.runs import files, results
+from flbook.runs import files
 
 
 def save(path: str | os.PathLike, tensors: Mapping[str, Tensor], setting: object,
@@ -49,11 +49,6 @@ def load(path: str | os.PathLike, setting: object = None, device: str | torch.de
         raise ValueError(f"the checkpoint {path.name} is of another setting: {'; '.join(found)}")
     return {name: tensor.to(dtype) if dtype and tensor.is_floating_point() else tensor
             for name, tensor in tensors.items()}
-
-
-def stored(name: str, setting: object = None, dtype: torch.dtype = torch.float32) -> dict[str, Tensor]:
-    """A checkpoint that comes with the library, beside an experiment's stored result. Raises as `load` does."""
-    return load(results.path(name, ".safetensors"), setting, dtype=dtype)
 
 
 def plain(setting: object) -> object:

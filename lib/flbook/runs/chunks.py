@@ -3,8 +3,7 @@
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable
-from functools import cache
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
@@ -13,9 +12,6 @@ import numpy as np
 import xarray as xr
 
 from flbook.runs import closure, files, settings
-
-_PACKAGE = Path(__file__).parent.parent
-_LOOK_ONLY = {"plots", "book", "course", "__main__.py"}  # no experiment imports these
 
 
 class Chunk(NamedTuple):
@@ -30,25 +26,6 @@ class Chunk(NamedTuple):
     every_axis: bool = True  # must every axis of the setting be a dimension of the result?
 
 
-@cache  # read once: of the files as they were imported, should they be edited while this process lives
-def source_digest(folder: Path | None = None) -> str:
-    """Digest of the source that a measurement may run through: the library's core, and its lecture's folder.
-
-    So an edit of another lecture voids no cache.
-    """
-    if folder is not None:
-        return settings.digest(source_digest(), *_sources(folder.glob("*.py")))
-    core = (file for file in _PACKAGE.rglob("*.py") if settings.LECTURES not in file.parents)
-    return settings.digest(*_sources(file for file in core if file.relative_to(_PACKAGE).parts[0] not in _LOOK_ONLY))
-
-
-def _sources(found: Iterable[Path]) -> list[tuple[Path, str]]:
-    return [(file.relative_to(_PACKAGE), file.read_text(encoding="utf-8")) for file in sorted(found)]
-
-
-source_digest()  # of the core, now: an edit before the first sweep must not pass for what was imported
-
-
 class Origin(NamedTuple):
     """Where a measure comes from: the name, version and files of its experiment, or of its module."""
 
@@ -60,7 +37,7 @@ class Origin(NamedTuple):
 
     def scale_of(self, setting: object) -> str:
         """The preset that a setting is, else ``"custom"``."""
-        return self.experiment.scale_of(setting) if self.experiment else settings.scale_of(setting)
+        return self.experiment.scale_of(setting) if self.experiment else "custom"
 
 
 def origin(measure: Callable) -> Origin:
@@ -77,7 +54,7 @@ def origin(measure: Callable) -> Origin:
 def _of_module(module: ModuleType) -> Origin:
     file = Path(getattr(module, "__file__", None) or ".")
     files = closure.closure(file) if file.is_file() else ()
-    return Origin(settings.name_of(module.__name__), getattr(module, "VERSION", 0), files, closure.digest(files))
+    return Origin(module.__name__.replace(".", "/"), getattr(module, "VERSION", 0), files, closure.digest(files))
 
 
 def source_of(measure: Callable) -> str:

@@ -1,6 +1,6 @@
 """Settings: what an experiment is run at, as one frozen dataclass whose tuples are the axes of its sweep.
 
-An experiment is a `Grid` and a function that measures it:
+An experiment has a `Grid`:
 
 >>> from flbook.domains import Count, Natural, Positive
 >>> @dataclasses.dataclass(frozen=True)
@@ -19,22 +19,15 @@ setting find each other and a changed one never passes for the old.
 """
 
 import dataclasses
-import difflib
 import hashlib
-import importlib
 import json
 import math
-import re
 from collections.abc import Iterable
 from numbers import Integral, Real
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from flbook.domains import Checked
 
-LECTURES = Path(__file__).parent.parent / "lectures"
-PRESETS = ("tiny", "book", "paper")
 _WIDEST = 2**31  # a netCDF file (version 3) holds integers of 32 bits
 
 
@@ -55,11 +48,6 @@ class Grid(Checked):
         super().__post_init__()
         axes(self)
         self.check()
-
-    @classmethod
-    def book(cls) -> "Grid":
-        """The book's preset: the default of every field."""
-        return cls()
 
     def check(self) -> None:
         """Refuse what no single field can refuse."""
@@ -160,51 +148,3 @@ def to_json(setting: object) -> str:
 def digest(*parts: object) -> str:
     """Sixteen hexadecimal digits of the SHA-256 of these parts, each taken as text."""
     return hashlib.sha256(json.dumps([str(part) for part in parts]).encode()).hexdigest()[:16]
-
-
-def scale_of(setting: object) -> str:
-    """``"book"`` or ``"paper"`` if the setting is that preset of its class, otherwise ``"custom"``."""
-    presets = {name: getattr(type(setting), name, None) for name in PRESETS}
-    return next((name for name, preset in presets.items() if preset and preset() == setting), "custom")
-
-
-def homes() -> dict[str, Path]:
-    """Every experiment of the library, as ``"chapter/name"``, and its file; found without importing one of them.
-
-    A lecture's folder is its first experiment; beside it stand others, and whatever only this lecture uses. A file that
-    defines `Setting` is an experiment.
-    """
-    found = {}
-    for file in sorted(LECTURES.glob("*/*/*.py")):
-        name = file.parent.name if file.stem == "__init__" else file.stem
-        if re.search(r"^class Setting\b", file.read_text(encoding="utf-8"), re.MULTILINE):
-            found[f"{file.parent.parent.name}/{name}"] = file
-    return dict(sorted(found.items()))
-
-
-def name_of(module: str) -> str:
-    """The experiment that a module holds, as ``"chapter/name"``; a module from elsewhere keeps its own name."""
-    if not module.startswith("flbook.lectures."):
-        return module.replace(".", "/")
-    chapter, *_, name = module.removeprefix("flbook.lectures.").split(".")
-    return f"{chapter}/{name}"
-
-
-def find(name: str) -> ModuleType:
-    """The module of an experiment, by its name alone or as ``"chapter/name"``.
-
-    Raises ValueError, in one sentence with the nearest names, if there is none, or if several chapters have one.
-    """
-    known = homes()
-    hits = [full for full in known if name in (full, full.rpartition("/")[2])]
-    if len(hits) == 1:
-        file = known[hits[0]]
-        path = file.parent if file.stem == "__init__" else file.with_suffix("")
-        return importlib.import_module(".".join(["flbook.lectures", *path.relative_to(LECTURES).parts]))
-    if hits:
-        raise ValueError(f"the name {name!r} is not unique: it may be {' or '.join(hits)}")
-    short = [full.rpartition("/")[2] for full in known]
-    close = difflib.get_close_matches(str(name).rpartition("/")[2], short, n=3, cutoff=0.4)
-    near = [full for full, last in zip(known, short, strict=True) if last in close]
-    hint = f"the nearest: {', '.join(near)}" if near else f"there are {', '.join(known)}"
-    raise ValueError(f"no experiment is called {name!r}; {hint}")

@@ -18,7 +18,7 @@ import sys
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import BrokenExecutor
-from functools import lru_cache, wraps
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -29,39 +29,6 @@ from flbook.runs import chunks, closure, settings
 from flbook.runs.chunks import Chunk, fresh_seed, origin, read, work
 
 _PACKAGE = Path(__file__).parent.parent
-
-
-def sweeps(measure: Callable, chunk: Mapping[str, int] | None = None) -> Callable[..., xr.Dataset]:
-    """The ``run`` of an experiment: ``run(setting, device="cpu", **how)``, the sweep of `measure` over all axes.
-
-    Parameters
-    ----------
-    measure
-        Function at the top level of the experiment, see `sweep`.
-    chunk
-        How many values of an axis a chunk may take, unless a call says otherwise.
-    """
-    def run(setting: object, device: object = "cpu", **how: Any) -> xr.Dataset:
-        """The sweep over all axes, cached and resumable; `how` goes to `flbook.runs.sweep.sweep`."""
-        return sweep(measure, setting, device=device, **({"chunk": chunk} | how))
-
-    run.__module__ = measure.__module__
-    chunks.source_of(measure)  # of its lecture's folder, as it is imported
-    return run
-
-
-def cached(function: Callable) -> Callable[..., xr.Dataset]:
-    """Decorator for what else an experiment computes from its setting: kept in the cache as one chunk.
-
-    The function takes (setting, device) and returns a Dataset whose variables carry ``long_name`` and ``units``; where
-    an axis of the setting is a dimension it is labelled as in a sweep.
-    """
-    @wraps(function)
-    def run(setting: object, device: object = "cpu") -> xr.Dataset:
-        return sweep(run, setting, device=device, progress=False)
-
-    run.uncached = function
-    return run
 
 
 def sweep(
@@ -208,11 +175,6 @@ def cache_folder(cache: str | os.PathLike | None) -> Path:
     return folder
 
 
-def training_file(*about: object) -> Path:
-    """Where a long training run inside a measure keeps its checkpoint until it is done."""
-    return cache_folder(None) / f"training-{settings.digest(chunks.source_digest(), fresh_seed(), *about)}.safetensors"
-
-
 def _traced(measure: Callable) -> bool:
     """Can the source of a measure be followed, and is it what was imported?"""
     files = origin(measure).files
@@ -234,7 +196,7 @@ def _chunk(measure: Callable, part: object, about: dict, device: str, folder: Pa
     where = (about["device"], about["fresh_seed"], about["source"])
     stem = about["experiment"].rpartition("/")[2].replace(":", "_")
     name = f"{stem}-{settings.digest(*what, settings.to_json(part), *where)}.nc"
-    every_axis = not hasattr(measure, "uncached") or getattr(measure, "every_axis", False)
+    every_axis = getattr(measure, "every_axis", True)
     return Chunk(measure, part, device, folder / name, about["source"], about["fresh_seed"], every_axis)
 
 
