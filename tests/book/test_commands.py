@@ -3,8 +3,6 @@
 import re
 import shlex
 
-import pytest
-
 from flbook import __main__
 
 # As far as words of a command go: a name, a file, options and their values.

@@ -16,14 +16,6 @@ class Setting:
     rule: str = "gd"
     seed: tuple = (0, 1, 2)
 
-    @classmethod
-    def book(cls):
-        return cls()
-
-    @classmethod
-    def paper(cls):
-        return cls(n=100)
-
 
 @dataclass
 class Melting:

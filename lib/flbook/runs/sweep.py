@@ -20,12 +20,11 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import BrokenExecutor
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import xarray as xr
 from tqdm import tqdm
 
-from flbook.runs import chunks, closure, settings
+from flbook.runs import closure, settings
 from flbook.runs.chunks import Chunk, fresh_seed, origin, read, work
 
 _PACKAGE = Path(__file__).parent.parent
