@@ -2,7 +2,8 @@
 
 A preset costs what its first and its last chunk take, times their number over two; where one of them takes longer than
 a limit, it costs what the book's preset takes, times the ratio of the numbers of cells. A result that was stored brings
-its own seconds and device. Times are of one thread, memory is the peak of the whole process.
+its own seconds and device. Times are the processor's, so that what
+else the machine does costs nothing; memory is the peak of the whole process.
 """
 
 import json
@@ -59,7 +60,7 @@ def size(setting: settings.Grid) -> str:
     return f"{long or 'one cell'} = {prod(setting.shape):,}" if long else "1"
 
 
-def costs(experiment: Experiment, limit: float = 5.0) -> dict[str, Cost]:
+def costs(experiment: Experiment, limit: float = 2.0) -> dict[str, Cost]:
     """The cost of every preset, the book's first; limit: seconds that a chunk of another preset may take.
 
     The book's preset is run whole. Data in the cache is not used.
@@ -91,21 +92,22 @@ def _taken(experiment: Experiment, name: str, book: Cost | None, limit: float) -
 
 
 def _seconds(experiment: Experiment, setting: settings.Grid, limit: float | None) -> float:
-    """What measuring a setting takes. Raises TimeoutError beyond the limit, where the system has an alarm."""
+    """Seconds of the processor. Raises TimeoutError beyond the limit, where the system has an alarm."""
     def ring(*_: Any) -> None:
         raise TimeoutError
 
-    before = signal.signal(signal.SIGALRM, ring) if limit and hasattr(signal, "SIGALRM") else None
-    begin = time.perf_counter()
+    alarmed = limit is not None and hasattr(signal, "SIGPROF")
+    before = signal.signal(signal.SIGPROF, ring) if alarmed else None
+    begin = time.process_time()
     try:
-        if before is not None:
-            signal.setitimer(signal.ITIMER_REAL, limit)
+        if alarmed:
+            signal.setitimer(signal.ITIMER_PROF, limit)
         experiment.measure(setting)
-        return time.perf_counter() - begin
+        return time.process_time() - begin
     finally:
-        if before is not None:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, before)
+        if alarmed:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            signal.signal(signal.SIGPROF, before)
 
 
 @contextmanager
