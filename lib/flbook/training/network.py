@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any
 
 import torch
@@ -90,7 +91,8 @@ class Training(Problem):
 
     def norm(self, direction: Params) -> Tensor:
         """Euclidean length of a direction in parameter space, shape ``*E``."""
-        return sum(p.square().reshape(*self.ensemble, -1).sum(-1) for p in direction.values()).sqrt()
+        squares = (p.square().reshape(*self.ensemble, -1).sum(-1) for p in direction.values())
+        return reduce(torch.add, squares).sqrt()
 
     def output_gradients(self, params: Params) -> Tensor:
         r"""Inner products :math:`\langle\nabla f_i, \nabla f_j\rangle`, by one backward pass a sample: small n only."""

@@ -24,6 +24,12 @@ class Problem:
     coefficients: ClassVar[bool] = False
     """Are the parameters coefficients on the span of gradients? Then a rule that leaves the span is refused."""
 
+    observed: Tensor
+    """The labels of the loss, shape ``(*#E, n)``; a problem whose samples are fresh or integrated out has none."""
+
+    loss: Any
+    """One of `flbook.training.losses`, where there are labels."""
+
     @cached_property
     def ensemble(self) -> Size:
         """The shape ``*E``."""
@@ -68,6 +74,23 @@ class Problem:
         r"""Inner products :math:`\langle\nabla f_i, \nabla f_j\rangle` of outputs' gradients, shape ``(*E, n, n)``."""
         raise _without(self, "gradients of its outputs")
 
+    def signal_learned(self, params: Params) -> Tensor:
+        r"""The coefficients :math:`\gamma_{j,r}` of the filters on the signal, shape ``(*E, 2, m)``."""
+        raise _without(self, "signal")
+
+    def noise_memorised(self, params: Params) -> Tensor:
+        r"""The coefficients :math:`\rho_{j,r,i}` of the filters on the training noise, shape ``(*E, 2, m, n)``."""
+        raise _without(self, "noise patches")
+
+    @property
+    def test_directions(self) -> int:
+        """How many standard normal numbers the outputs on one fresh sample take."""
+        raise _without(self, "law of fresh samples")
+
+    def test_outputs(self, params: Params, standard: Tensor) -> tuple[Tensor, Tensor]:
+        """Outputs ``(*E, points)`` on fresh samples of label +1 and of label -1, from ``(points, test_directions)``."""
+        raise _without(self, "law of fresh samples")
+
     def decaying(self, params: Params) -> Params:
         """The parameters before training, for a rule that lets all weights decay, those of the start too."""
         if self.coefficients:
@@ -106,6 +129,7 @@ class Rule(Protocol):
 
     def step(self, problem: Problem, params: Params, state: Any) -> tuple[Params, Any]:
         """Parameters and memory after one step on the problem of this step, asked for gradients as often as needed."""
+        ...
 
 
 class EmpiricalProblem(Problem):
@@ -114,9 +138,6 @@ class EmpiricalProblem(Problem):
     A subclass has ``observed``, the labels of the loss, and ``loss``, and says what its outputs are and what their
     gradient is at given labels.
     """
-
-    observed: Tensor
-    loss: Any
 
     def outputs(self, params: Params) -> Tensor:
         """Outputs ``(*E, n)`` on the training samples."""
@@ -150,8 +171,8 @@ class EmpiricalProblem(Problem):
         return part
 
 
-def forwarded(name: str) -> property:
-    """What is asked of an object's ``problem``."""
+def forwarded(name: str) -> Any:
+    """A property: what is asked of an object's ``problem``."""
     return property(lambda self: getattr(self.problem, name))
 
 
@@ -162,7 +183,9 @@ class WrappedProblem(Problem):
     coefficients, ensemble, start, at = map(forwarded, ("coefficients", "ensemble", "start", "at"))
     predict, train_loss, gradient, norm = map(forwarded, ("predict", "train_loss", "gradient", "norm"))
     batch, sample_indices, decaying = map(forwarded, ("batch", "sample_indices", "decaying"))
-    output_gradients = forwarded("output_gradients")
+    output_gradients, signal_learned, noise_memorised = map(
+        forwarded, ("output_gradients", "signal_learned", "noise_memorised"))
+    test_directions, test_outputs = map(forwarded, ("test_directions", "test_outputs"))
     linear, lazy, frozen = map(forwarded, ("linear", "lazy", "frozen"))
 
     def __getattr__(self, name: str) -> Any:
