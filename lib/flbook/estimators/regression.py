@@ -61,7 +61,7 @@ def min_norm(features: Float[Tensor, "*#E n N"], y: Float[Tensor, "*#E n"]) -> F
     n, size = features.shape[-2:]
     q, r = torch.linalg.qr(features if size <= n else features.mT)
     diagonal = r.diagonal(dim1=-2, dim2=-1).abs()
-    if not bool((diagonal.amin(-1) > torch.finfo(r.dtype).eps * diagonal.amax(-1)).all()):
+    if bool((~(diagonal.amin(-1) > torch.finfo(r.dtype).eps * diagonal.amax(-1))).any()):
         raise ValueError(f"features of shape {tuple(features.shape)} must have full rank; some are linear combinations "
                          "of others to rounding, so there is no minimum-norm solution without a cut-off")
     if size <= n:

@@ -5,7 +5,7 @@ import pytest
 from scipy import integrate, stats
 
 from flbook.dynamics import equations
-from flbook.lectures.representation.online_sgd import Setting, measure, neuron, power, sphere
+from flbook.lectures.representation.online_sgd import Setting, experiment, neuron, power, sphere
 from flbook.rng import numpy_generator
 
 GRID = np.array([0.0, 0.001, 0.1, 0.3, 0.5, 0.8, 0.99, -0.4])
@@ -174,7 +174,7 @@ def test_the_numbers_of_a_step_and_of_runs_are_apart(tab):
 def test_the_runs_have_the_librarys_law(tab, k, d):
     """Six hundred runs drawn in JavaScript against six hundred in Python: speed of the search, time, overlap."""
     like = Setting(link=(k,), d=(d,), seed=tuple(range(600)), time=(0.5, 1.0, 2.0, 8.0))
-    theirs = measure(like).squeeze()
+    theirs = experiment.measure(like).squeeze()
     at = [round(t * d ** power(like, k)) for t in like.time]
     paths, escapes = tab.evaluate(DRAWN, [k, neuron(like, k, d).lr, d**-0.5, d, at, 600])
     reached = np.array(escapes, float)

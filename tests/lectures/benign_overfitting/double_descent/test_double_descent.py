@@ -1,9 +1,9 @@
 """Double descent at a tiny preset: peaked at N = n, and exact where it is known."""
 
 from flbook.lectures.benign_overfitting import double_descent
-from flbook.lectures.benign_overfitting.double_descent import Setting
+from flbook.lectures.benign_overfitting.double_descent import experiment
 
-TINY = Setting.tiny()
+TINY = experiment.setting("tiny")
 DIGITS = TINY.thinned(data="digits", noise=0.1, n=30, width=(5, 30, 90), lr=(0.0,))
 
 

@@ -40,10 +40,10 @@ def limit(n, width, ridge, d=60, noise=0.5):
 
 @pytest.mark.parametrize("width, ridge", [(40, 0.0), (300, 0.0), (100, 0.05), (300, 0.5)])
 def test_random_features_against_simulation(width, ridge):
-    from flbook.lectures.benign_overfitting.double_descent import Setting, measure
+    from flbook.lectures.benign_overfitting.double_descent import Setting, experiment
 
     setting = Setting(width=(width,), ridge=(ridge,), n=100, d=60, seed=tuple(range(16)), points=500)
-    assert measure(setting).risk.mean().item() == pytest.approx(limit(100, width, ridge), rel=0.12)
+    assert experiment.measure(setting).risk.mean().item() == pytest.approx(limit(100, width, ridge), rel=0.12)
 
 
 def test_all_features_are_kernel_ridge_regression():

@@ -1,7 +1,5 @@
 """Waiting on the plateau from random starts, at tiny sizes."""
 
-from dataclasses import replace
-
 import numpy as np
 
 from flbook.lectures.representation import committee
@@ -9,16 +7,16 @@ from flbook.lectures.representation.committee import escape
 
 
 def test_it_looks_at_the_same_runs_as_the_committee():
-    tiny = escape.Setting.tiny()
-    waits = escape.measure(tiny).wait
+    tiny = escape.experiment.setting("tiny")
+    waits = escape.experiment.measure(tiny).wait
     alpha = tuple(float(a) for a in np.arange(0, 12.25, 0.25))
     setting = committee.Setting(d=(16,), seed=tiny.seed, alpha=alpha, start="random")
-    risk = committee.measure(setting).risk.squeeze("d").transpose("seed", "alpha").to_numpy()
+    risk = committee.experiment.measure(setting).risk.squeeze("d").transpose("seed", "alpha").to_numpy()
     np.testing.assert_allclose(waits.sel(d=16), committee.crossing(np.array(alpha), risk, 0.1))
 
 
 def test_who_never_leaves_is_not_counted():
-    never = escape.measure(replace(escape.Setting.tiny(), level=1e-9, longest=2.0)).wait
+    never = escape.experiment.measure(escape.experiment.setting("tiny", level=1e-9, longest=2.0)).wait
     assert never.isnull().all()
 
 

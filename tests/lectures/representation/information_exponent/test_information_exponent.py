@@ -9,14 +9,14 @@ import torch
 
 from flbook import devices, hermite
 from flbook.estimators import averaging, weighted_second_moment
-from flbook.lectures.representation import information_exponent as experiment
-from flbook.lectures.representation.information_exponent import Setting
+from flbook.lectures.representation import information_exponent
+from flbook.lectures.representation.information_exponent import Setting, experiment
 from flbook.theory import overlap as single_index
 
-TINY = Setting.tiny()
+TINY = experiment.setting("tiny")
 
 
-@pytest.mark.parametrize("statistic", experiment.STATISTICS)
+@pytest.mark.parametrize("statistic", information_exponent.STATISTICS)
 def test_every_statistic_is_a_cosine_whose_cells_stand_alone(statistic):
     whole = experiment.run(replace(TINY, statistic=statistic))
     assert (np.abs(whole.alignment) <= 1).all()
@@ -26,7 +26,7 @@ def test_every_statistic_is_a_cosine_whose_cells_stand_alone(statistic):
 
 
 def test_every_gate_may_stand_in_a_setting():
-    assert tuple(experiment.gates(hermite.he(1))) == typing.get_args(experiment.Gate)
+    assert tuple(information_exponent.gates(hermite.he(1))) == typing.get_args(information_exponent.Gate)
 
 
 def direct(statistic: str, d: int, n: int, seeds: int) -> np.ndarray:
@@ -57,9 +57,9 @@ def test_drawn_in_two_coordinates_it_is_equal_in_law(statistic):
 
 def test_the_law_of_one_step_is_the_step():
     k, d, n = 2, 9, 400_000
-    m, (signal, power) = d**-0.5, experiment.step_law(2, 9)
+    m, (signal, power) = d**-0.5, information_exponent.step_law(2, 9)
     a, p = torch.randn(2, n, generator=torch.Generator().manual_seed(2), dtype=torch.float64).numpy()
-    t = hermite.he(k)(m * a + np.sqrt(1 - m**2) * p) * experiment.activation_slope(a)
+    t = hermite.he(k)(m * a + np.sqrt(1 - m**2) * p) * information_exponent.activation_slope(a)
     assert power == pytest.approx((t**2).mean(), abs=4 * (t**2).std() / np.sqrt(n))
     assert signal == pytest.approx((t * p).mean(), abs=4 * (t * p).std() / np.sqrt(n))
 
@@ -68,7 +68,7 @@ def test_averages_follow_their_law():
     setting = Setting(gate=("sign y", "E[z|y]"), d=(400,), alpha=(3.0,), seed=tuple(range(40)))
     found = experiment.measure(setting).overlap.squeeze(("link", "d", "alpha"))
     for name in setting.gate:
-        gate, jumps = experiment.gates(hermite.he(3))[name]
+        gate, jumps = information_exponent.gates(hermite.he(3))[name]
         law = single_index.average_overlap(3.0, hermite.strength(gate, hermite.he(3), 1, jumps))
         assert float(found.sel(gate=name).mean()) == pytest.approx(law, abs=0.03)
 
@@ -81,7 +81,7 @@ def test_matrix_by_hand(device):
 
 
 def test_matrix_sees_the_fourth_polynomial():
-    setting = replace(Setting.spectral(), d=(60,), alpha=(0.3, 10.0), seed=(0, 1, 2))
+    setting = experiment.setting("spectral", d=(60,), alpha=(0.3, 10.0), seed=(0, 1, 2))
     mean = experiment.measure(setting).overlap.squeeze(("link", "d")).mean("seed")
     assert (mean.sel(alpha=0.3) < 0.4).all()
     assert float(mean.sel(alpha=10.0, gate="1 - 1/E[z²|y]")) > 0.9

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from flbook.lectures.representation import online_sgd as experiment
-from flbook.lectures.representation.online_sgd import Setting
+from flbook.lectures.representation import online_sgd
+from flbook.lectures.representation.online_sgd import Setting, experiment
 
-TINY = Setting.tiny()
+TINY = experiment.setting("tiny")
 
 
 def test_times_may_come_in_any_order():
@@ -18,14 +18,14 @@ def test_times_may_come_in_any_order():
 
 
 def test_the_equation_starts_where_the_runs_start_and_stops_where_it_should():
-    found = experiment.equation(replace(TINY, link=(2,), time=(0.0, 100.0)))
+    found = online_sgd.equation(replace(TINY, link=(2,), time=(0.0, 100.0)))
     np.testing.assert_allclose(found.sel(time=0.0).squeeze(), [10**-0.5, 20**-0.5])
     np.testing.assert_allclose(found.sel(time=100.0), (1.5 / 4) ** 0.5, rtol=1e-3)
 
 
 def test_runs_follow_the_equation():
     setting = Setting(d=(800,), start=0.4, lr=0.2, seed=tuple(range(12)), time=(1.0, 3.0))
-    gap = experiment.measure(setting).overlap.mean("seed") - experiment.equation(setting)
+    gap = experiment.measure(setting).overlap.mean("seed") - online_sgd.equation(setting)
     assert float(np.abs(gap).max()) < 0.04
 
 

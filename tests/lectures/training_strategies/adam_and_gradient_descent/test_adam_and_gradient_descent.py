@@ -10,13 +10,12 @@ import torch
 from flbook.lectures.training_strategies import adam_and_gradient_descent as lecture
 from flbook.lectures.training_strategies.adam_and_gradient_descent import feature_border, noisy_digits, small_batches
 
-TINY = lecture.Setting.tiny()
-PLAIN = replace(TINY, model=("network",), rule=("gradient descent", "Adam"), alpha=(0.3,))
+PLAIN = lecture.experiment.setting("tiny", model=("network",), rule=("gradient descent", "Adam"), alpha=(0.3,))
 
 
 def test_the_race_ends_where_the_sweep_does_and_a_rule_that_stops_keeps_its_values():
     setting = replace(PLAIN, steps=12)
-    race, cells = lecture.race(setting), lecture.measure(setting).isel(model=0, alpha=0)
+    race, cells = lecture.race(setting), lecture.experiment.measure(setting).isel(model=0, alpha=0)
     assert race.step[-1] == 20 and set(race.dims) == {"step", "rule", "seed"}
     for name in ("test_error", "train_error", "train_loss"):
         np.testing.assert_allclose(race[name].isel(step=-1), cells[name], rtol=1e-4)
@@ -43,10 +42,10 @@ def test_the_border_is_where_half_of_the_samples_pull_the_feature_around():
 
 def test_features_rise_below_the_border_and_fall_above_it():
     book = feature_border.Setting(sigma_xi=(0.4,), ratio=(0.2, 4.0), seed=(0, 1), n=20)
-    found = feature_border.measure(book)
+    found = feature_border.experiment.measure(book)
     assert (found.feature.sel(ratio=0.2) > 0.5).all() and (found.feature.sel(ratio=4.0) < -0.5).all()
     assert found.test_error.isnull().all()
-    tiny = feature_border.measure(feature_border.Setting.tiny())
+    tiny = feature_border.experiment.measure("tiny")
     assert tiny.test_error.notnull().all()
 
 
@@ -59,8 +58,8 @@ def test_crossings_are_found_and_curves_without_one_refused():
 
 
 def test_a_batch_of_all_samples_is_no_batch_and_smaller_ones_differ():
-    setting = replace(small_batches.Setting.tiny(), rule=("Adam",), batch=(2, 10))
-    found = small_batches.measure(setting)
+    setting = small_batches.experiment.setting("tiny", rule=("Adam",), batch=(2, 10))
+    found = small_batches.experiment.measure(setting)
     whole = setting.whole
     params = lecture.fit(lecture.problem(whole, setting.alpha), *lecture.rule(whole, "Adam")).params
     noise = lecture.problem(whole, setting.alpha).noise(params).mean(-1)
@@ -73,7 +72,7 @@ def test_longest_filters_come_with_their_sign_and_the_signal_is_in_those_of_grad
     w[0, 1, 0], w[0, 2, 1], w[1, 0, 2] = 3.0, 2.0, 5.0
     assert noisy_digits.longest({"w": w}).tolist() == [[3, 0, 0, 0], [0, 0, -5, 0]]
     assert noisy_digits.longest({"w": w}, 2)[1].tolist() == [0, 2, 0, 0]
-    found = noisy_digits.measure(noisy_digits.Setting(snr=(0.4,), seed=(0, 1)))
+    found = noisy_digits.experiment.measure(noisy_digits.Setting(snr=(0.4,), seed=(0, 1)))
     descent, adam = (found.sel(rule=name, snr=0.4) for name in ("gradient descent", "Adam"))
     assert (found.train_error == 0).all() and (descent.cosine > 0.7).all() and (adam.cosine < descent.cosine).all()
 

@@ -19,9 +19,7 @@ from flbook.domains import Count, Natural, NonNegative
 from flbook.lectures.benign_overfitting.double_descent.interpolation import subset_risk
 from flbook.models.activations import identity
 from flbook.models.random_features import RandomFeatures
-from flbook.runs import Grid, axis, labelled, sweeps
-
-VERSION = 1
+from flbook.runs import Experiment, Grid, axis, labelled
 
 
 @dataclass(frozen=True)
@@ -39,55 +37,62 @@ class Setting(Grid):
     noise: NonNegative = 0.5  # standard deviation of label noise; digits: share of wrong labels
     points: Count = 500  # fresh Gaussian samples to measure the risk on
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """Below, at and above the threshold, with and without ridge and step."""
-        return cls(lr=(0.0, 2.0), width=(5, 12, 20, 21, 80), ridge=(0.0, 0.3), seed=tuple(range(5)), n=20, d=8,
-                   points=200)
-
-    @classmethod
-    def ridges(cls) -> "Setting":
-        """The same with ridges, so that the best can be picked."""
-        return cls(width=(20, 50, 80, 110, 140, 170, 200, 230, 270, 340, 500, 1000, 2500),
-                   ridge=tuple(float(f"{10**power:.3g}") for power in np.linspace(-3, 1.5, 13)), seed=tuple(range(10)))
-
-    @classmethod
-    def digits(cls) -> "Setting":
-        """Handwritten digits of ten classes, a tenth of the training labels wrong."""
-        return cls(data="digits", noise=0.1, seed=tuple(range(10)), ridge=(0.0, 1.0),
-                   width=(10, 20, 40, 80, 120, 160, 180, 190, 200, 210, 220, 250, 300, 400, 700, 1500, 4000))
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        """As many digits as there are, close to the shape of the paper's figure, and fifteen features a sample."""
-        return cls(data="digits", n=800, noise=0.1, seed=tuple(range(10)), ridge=(0.0, 4.0),
-                   width=(25, 50, 100, 200, 300, 400, 500, 600, 700, 750, 780, 800, 820, 850, 900, 1000, 1200, 1600,
-                          2400, 4000, 7000, 12000))
-
-    @classmethod
-    def trained(cls) -> "Setting":
-        """The first layer as drawn, and moved by one gradient step."""
-        return cls(lr=(0.0, 3.0, 10.0), width=(50, 100, 150, 180, 200, 220, 260, 400, 1000), seed=tuple(range(10)))
-
     def check(self) -> None:
         """Refuse more wrong labels than there are."""
         if self.data == "digits" and self.noise > 1:
             raise ValueError(f"noise must lie in [0, 1] for digits, a share of wrong labels; got {self.noise}")
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Fit every width; dimensions (lr, width, ridge, seed)."""
-    where = devices.device(device)
-    x, y, x_test, y_test = (part.to(where) for part in sample(setting))
-    cells = [_fitted(setting, width, lr, x, y, x_test, y_test) for lr in setting.lr for width in setting.width]
-    names = {"risk": ("test risk", "1"), "test_error": ("test error", "fraction"),
-             "train_risk": ("training risk", "1"), "norm": ("length of the solution |a|", "1")}
-    return labelled({name: (tuple(setting.coordinates()), column, *text)
-                     for (name, text), column in zip(names.items(), zip(*cells, strict=True), strict=True)},
-                    setting.coordinates())
+experiment = Experiment(
+    Setting, version=1, loops=("lr", "width"), chunk={"seed": 1}, stored="longer",
+    gives={
+        "risk": ("test risk", "1"),
+        "test_error": ("test error", "fraction"),
+        "train_risk": ("training risk", "1"),
+        "norm": ("length of the solution |a|", "1"),
+    },
+    presets={
+        "tiny": ("Below, at and above the threshold, with and without ridge and step", dict(
+            lr=(0.0, 2.0), width=(5, 12, 20, 21, 80), ridge=(0.0, 0.3), seed=tuple(range(5)), n=20, d=8, points=200)),
+        "ridges": ("With ridges, so that the best can be picked", dict(
+            width=(20, 50, 80, 110, 140, 170, 200, 230, 270, 340, 500, 1000, 2500),
+            ridge=tuple(float(f"{10**power:.3g}") for power in np.linspace(-3, 1.5, 13)), seed=tuple(range(10)))),
+        "digits": ("Handwritten digits of ten classes, a tenth of the training labels wrong", dict(
+            data="digits", noise=0.1, seed=tuple(range(10)), ridge=(0.0, 1.0),
+            width=(10, 20, 40, 80, 120, 160, 180, 190, 200, 210, 220, 250, 300, 400, 700, 1500, 4000))),
+        "longer": ("As many digits as there are, up to fifteen features a sample", dict(
+            data="digits", n=800, noise=0.1, seed=tuple(range(10)), ridge=(0.0, 4.0),
+            width=(25, 50, 100, 200, 300, 400, 500, 600, 700, 750, 780, 800, 820, 850, 900, 1000, 1200, 1600,
+                   2400, 4000, 7000, 12000))),
+        "trained": ("The first layer as drawn, and moved by one gradient step", dict(
+            lr=(0.0, 3.0, 10.0), width=(50, 100, 150, 180, 200, 220, 260, 400, 1000), seed=tuple(range(10)))),
+    },
+)
 
 
-run = sweeps(measure, chunk={"seed": 1})
+@experiment.shared()
+def drawn(s: Setting, device: str) -> tuple[torch.Tensor, ...]:
+    """The sample that every network fits."""
+    return tuple(part.to(devices.device(device)) for part in sample(s))
+
+
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, torch.Tensor]:
+    """Fit one width."""
+    x, y, x_test, y_test = drawn(s, device)
+    network = RandomFeatures.draw(x.shape[-1], s.width, seed=s.seed)
+    network = replace(network, w=network.w.to(x), a=network.a.to(x))
+    if s.lr:
+        network = network.step(x, y[:, 0], s.lr)
+    features, fresh = network.features(x), network.features(x_test)
+    a = solutions(features, y, s.ridge)  # (ridge, seed, outputs, N)
+    f, f_test = torch.einsum("snk,rsok->rson", features, a), torch.einsum("snk,rsok->rson", fresh, a)
+    missed = (f_test * y_test <= 0) if y.shape[1] == 1 else (f_test.argmax(2) != y_test.argmax(1))[:, :, None]
+    return {"risk": (f_test - y_test).square().sum(2).mean(-1), "test_error": missed.double().mean((-2, -1)),
+            "train_risk": (f - y).square().sum(2).mean(-1), "norm": a.square().sum((-2, -1)).sqrt()}
+
+
+run = experiment.run
 
 
 def sample(setting: Setting) -> tuple[torch.Tensor, ...]:
@@ -102,20 +107,6 @@ def sample(setting: Setting) -> tuple[torch.Tensor, ...]:
     classes[:, :wrong] = (classes[:, :wrong] + 1 + torch.arange(wrong) % 9) % 10
     y, y_test = (torch.nn.functional.one_hot(each, 10).mT.double() - 0.1 for each in (classes, split.y_test))
     return split.x.flatten(2), y, split.x_test.flatten(2), y_test
-
-
-def _fitted(setting: Setting, width: int, lr: float, x, y, x_test, y_test) -> tuple[torch.Tensor, ...]:
-    """Test risk, test error, training risk and length of the solution, each (ridge, seed)."""
-    network = RandomFeatures.draw(x.shape[-1], width, seed=setting.seed)
-    network = replace(network, w=network.w.to(x), a=network.a.to(x))
-    if lr:
-        network = network.step(x, y[:, 0], lr)
-    features, fresh = network.features(x), network.features(x_test)
-    a = solutions(features, y, setting.ridge)  # (ridge, seed, outputs, N)
-    f, f_test = torch.einsum("snk,rsok->rson", features, a), torch.einsum("snk,rsok->rson", fresh, a)
-    missed = (f_test * y_test <= 0) if y.shape[1] == 1 else (f_test.argmax(2) != y_test.argmax(1))[:, :, None]
-    return ((f_test - y_test).square().sum(2).mean(-1), missed.double().mean((-2, -1)),
-            (f - y).square().sum(2).mean(-1), a.square().sum((-2, -1)).sqrt())
 
 
 def subset(n: int = 40, d: int = 200, noise: float = 0.5, seeds: int = 400) -> xr.Dataset:

@@ -19,9 +19,8 @@ from flbook.domains import Natural, NonNegative, Positive, Range
 from flbook.dynamics.equations import State, integrate
 from flbook.lectures.representation.committee.order_parameters import Committee, symmetric
 from flbook.rng import numpy_generator
-from flbook.runs import Grid, axis, cached, labelled, sweeps
+from flbook.runs import Experiment, Grid, axis, labelled
 
-VERSION = 1
 LEVEL = 0.005  # below this risk a run has left its plateau
 _BLOCK = 1024
 _VARIANCE = 0.2  # of a random start's weights
@@ -38,24 +37,25 @@ class Setting(Grid):
     noise: NonNegative = 0.0  # sigma of the label noise
     start: Literal["given", "random"] = "given"  # two students that differ, or weights of variance 0.2
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """Three runs at two small dimensions."""
-        return cls(d=(20, 40), seed=(0, 1, 2), alpha=(0.0, 1.0, 4.0))
 
-    @classmethod
-    def long(cls) -> "Setting":
-        """Over the plateau and beyond, from random starts."""
-        return cls(d=(400,), seed=tuple(range(10)), alpha=tuple(float(a) for a in range(0, 221, 2)), start="random")
-
-
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Q, R and the risk of SGD; dimensions (d, seed, alpha, i, k)."""
-    runs = [simulate(setting, d) for d in setting.d]
-    return _dataset({name: np.stack([one[name] for one in runs]) for name in "QR"}, ("d", "seed", "alpha"), setting)
+experiment = Experiment(
+    Setting, version=1, loops=("d",), left=("seed", "alpha"), chunk={"d": 1},
+    presets={
+        "tiny": ("Three runs at two small dimensions", dict(d=(20, 40), seed=(0, 1, 2), alpha=(0.0, 1.0, 4.0))),
+        "long": ("Over the plateau and beyond, from random starts", dict(
+            d=(400,), seed=tuple(range(10)), alpha=tuple(map(float, range(0, 221, 2))), start="random")),
+    },
+    devices=("cpu",),  # seven numbers a run, one small step after the other
+)
 
 
-run = sweeps(measure, chunk={"d": 1})
+@experiment.cell
+def cell(s: Setting, device: str) -> xr.Dataset:
+    """Q, R and the risk of SGD at one dimension, over (seed, alpha)."""
+    return _dataset(simulate(s, s.d), ("seed", "alpha"), s)
+
+
+run = experiment.run
 
 
 def beginning() -> State:
@@ -68,7 +68,7 @@ def rule(setting: Setting) -> Committee:
     return Committee(2, 2, setting.lr, setting.noise)
 
 
-@cached
+@experiment.also
 def equation(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """The solution of the equations from the given start: Q, R and the risk over alpha, which starts at 0."""
     path = integrate(rule(setting).rate, beginning(), np.asarray(setting.alpha), dt=0.2)

@@ -9,14 +9,12 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import numpy as np
-import xarray as xr
 
 from flbook.domains import Natural, Positive, Range
 from flbook.lectures.representation.committee import LEVEL, crossing, random_start, trained
 from flbook.lectures.representation.committee.order_parameters import Committee
-from flbook.runs import Grid, axis, labelled, single_precision, sweeps
+from flbook.runs import Experiment, Grid, axis, single_precision
 
-VERSION = 1
 _OFTEN = 4  # looks at the risk per unit of alpha
 
 
@@ -30,26 +28,25 @@ class Setting(Grid):
     level: Positive = LEVEL  # of the risk, below which a run has left
     longest: Positive = 400.0  # alpha at which waiting ends
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """The first fall, at two small dimensions."""
-        return cls(d=(16, 24), seed=(0, 1, 2), level=0.1, longest=12.0)
 
-    @classmethod
-    def paper(cls) -> "Setting":
-        """Five dimensions, 256 random starts."""
-        return cls(d=(64, 128, 256, 512, 1024), seed=tuple(range(256)))
-
-
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """alpha at which each run leaves; dimensions (d, seed)."""
-    waits = [wait(setting, d) for d in setting.d]
-    about = "samples over dimension α until the plateau ends"
-    return labelled({"wait": (("d", "seed"), waits, about)}, setting.coordinates())
+experiment = Experiment(
+    Setting, version=1, loops=("d",), chunk={"d": 1}, stored="longer",
+    gives={"wait": ("samples over dimension α until the plateau ends", "1")},
+    presets={
+        "tiny": ("The first fall, at two small dimensions", dict(
+            d=(16, 24), seed=(0, 1, 2), level=0.1, longest=12.0)),
+        "longer": ("Five dimensions, 256 random starts", dict(
+            d=(64, 128, 256, 512, 1024), seed=tuple(range(256)))),
+    },
+    devices=("cpu",),  # as for the committee
+)
+experiment.kept(single_precision)
 
 
-run = sweeps(measure, chunk={"d": 1})
-stored = single_precision
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, np.ndarray]:
+    """alpha at which each run leaves, at one dimension."""
+    return {"wait": wait(s, s.d)}
 
 
 def wait(setting: Setting, d: int) -> np.ndarray:

@@ -10,21 +10,20 @@ length, exactly in law: d leaves the cost.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from itertools import product
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import numpy as np
 import torch
 import xarray as xr
+from torch import Tensor
 
 from flbook import devices, hermite
 from flbook.domains import Count, Natural, Positive, Range
 from flbook.estimators import weighted_second_moment
 from flbook.rng import normal, numpy_generator
-from flbook.runs import Grid, axis, labelled, sweeps
+from flbook.runs import Experiment, Grid, axis
 
-VERSION = 1
 BIAS = -1.0  # the gradient's neuron has the activation ReLU(a - 1), which has a part of degree 1, 2 and 3
 TURN = 2 / 6**0.5  # the label at which h_3 turns
 Gate = Literal["y", "y³", "tanh y", "-tanh y", "sign y", "small y", "E[z|y]", "1 - 1/E[z²|y]"]
@@ -83,16 +82,6 @@ class Setting(Grid):
             raise ValueError(f"link must be degrees that the activation has a part of, not {unseen[0]}, for a gradient")
 
     @classmethod
-    def tiny(cls) -> "Setting":
-        """Two gates and few samples."""
-        return cls(alpha=(1.0, 4.0), d=(20,), seed=tuple(range(6)), gate=("y", "sign y"))
-
-    @classmethod
-    def labels(cls) -> "Setting":
-        """The average of the labels themselves, on the first three polynomials."""
-        return cls(link=(1, 2, 3), gate=("y",), seed=tuple(range(200)))
-
-    @classmethod
     def one_step(cls, k: int) -> "Setting":
         """The gradient of a neuron on the polynomial of degree k = 1, 2, 3, over the samples that it should take."""
         d, low, high, points, seeds = {
@@ -103,30 +92,34 @@ class Setting(Grid):
         return cls(link=(k,), gate=("y",), d=d, statistic="gradient", seed=tuple(range(seeds)),
                    alpha=tuple(map(float, np.geomspace(low, high, points).round(2))))
 
-    @classmethod
-    def spectral(cls) -> "Setting":
-        """The matrix on the fourth polynomial, which no average can see."""
-        return cls(link=(4,), gate=("y", "-tanh y", "1 - 1/E[z²|y]"), d=(160,), statistic="matrix",
-                   alpha=(0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0), seed=tuple(range(12)))
 
-    @classmethod
-    def paper(cls) -> "Setting":
-        """The threshold of the matrix at three dimensions."""
-        return replace(cls.spectral(), d=(100, 200, 400), seed=tuple(range(64)),
-                       alpha=(0.3, 0.4, 0.5, 0.6, 0.7, 0.85, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0))
+_MATRIX = dict(link=(4,), gate=("y", "-tanh y", "1 - 1/E[z²|y]"), statistic="matrix")
 
-
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Cosine and squared cosine with beta; dimensions (link, gate, d, seed, alpha)."""
-    how = {"device": device} if setting.statistic == "matrix" else {}
-    one, coords = STATISTICS[setting.statistic], setting.coordinates("link", "gate", "d", "seed", "alpha")
-    cells = product(setting.link, setting.gate, setting.d, setting.seed)
-    found = np.stack([one(k, name, d, setting.alpha, seed, **how) for k, name, d, seed in cells])
-    return labelled({"alignment": (tuple(coords), found, "cosine with β"),
-                     "overlap": (tuple(coords), found**2, "squared cosine with β")}, coords)
+experiment = Experiment(
+    Setting, version=1, loops=("link", "gate", "d", "seed"), stored="longer",
+    gives={"alignment": ("cosine with β", "1"), "overlap": ("squared cosine with β", "1")},
+    presets={
+        "tiny": ("Two gates and few samples", dict(
+            alpha=(1.0, 4.0), d=(20,), seed=tuple(range(6)), gate=("y", "sign y"))),
+        "labels": ("The average of the labels themselves, on the first three polynomials", dict(
+            link=(1, 2, 3), gate=("y",), seed=tuple(range(200)))),
+        "spectral": ("The matrix on the fourth polynomial, which no average can see", _MATRIX | dict(
+            d=(160,), alpha=(0.3, 0.5, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0), seed=tuple(range(12)))),
+        "longer": ("The threshold of the matrix at three dimensions", _MATRIX | dict(
+            d=(100, 200, 400), seed=tuple(range(64)),
+            alpha=(0.3, 0.4, 0.5, 0.6, 0.7, 0.85, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0))),
+    },
+)
 
 
-run = sweeps(measure)
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, Tensor]:
+    """Cosine and squared cosine with beta of one statistic on one sample, for every alpha."""
+    found = STATISTICS[s.statistic](s.link, s.gate, s.d, s.alpha, s.seed, device)
+    return {"alignment": found, "overlap": found.square()}
+
+
+run = experiment.run
 
 
 def sample_sizes(alpha: tuple[float, ...], d: int) -> np.ndarray:
@@ -134,25 +127,26 @@ def sample_sizes(alpha: tuple[float, ...], d: int) -> np.ndarray:
     return np.array([round(a * d) for a in alpha])
 
 
-def summed(t: np.ndarray, along: np.ndarray, sizes: np.ndarray, rest: float) -> tuple[np.ndarray, np.ndarray]:
+def summed(t: np.ndarray, along: np.ndarray, sizes: np.ndarray, rest: float, device: str) -> tuple[Tensor, Tensor]:
     r""":math:`\sum_{i\le n} t_i x_i`: its part along one direction, its squared length across, for every n of `sizes`.
 
     `along` are the samples' coordinates in that direction. Across, the samples are independent of t, so the sum is,
     in law, :math:`(\sum t_i^2)^{1/2}` times a Gaussian vector of squared length `rest`.
     """
-    return np.cumsum(t * along)[sizes - 1], np.cumsum(t**2)[sizes - 1] * rest
+    t, along, last = (torch.as_tensor(part).to(devices.device(device)) for part in (t, along, sizes - 1))
+    return (t * along).cumsum(0)[last], t.square().cumsum(0)[last] * rest
 
 
-def average(k: int, name: str, d: int, alpha: tuple[float, ...], seed: int) -> np.ndarray:
+def average(k: int, name: str, d: int, alpha: tuple[float, ...], seed: int, device: str = "cpu") -> Tensor:
     """Cosine of the average with beta, for every alpha."""
     link, sizes = hermite.he(k), sample_sizes(alpha, d)
     z = numpy_generator(seed, "along beta").standard_normal(sizes.max())
     rest = numpy_generator(seed, f"across {d}").chisquare(d - 1)
-    signal, across = summed(gates(link)[name][0](link(z)), z, sizes, rest)
-    return signal / np.sqrt(signal**2 + across)
+    signal, across = summed(gates(link)[name][0](link(z)), z, sizes, rest, device)
+    return signal / (signal.square() + across).sqrt()
 
 
-def gradient(k: int, name: str, d: int, alpha: tuple[float, ...], seed: int) -> np.ndarray:
+def gradient(k: int, name: str, d: int, alpha: tuple[float, ...], seed: int, device: str = "cpu") -> Tensor:
     r"""Cosine with beta of a step on a neuron w, towards the side on which it should lie, for every alpha.
 
     The step is :math:`\sum_i T(y_i)\sigma'(a_i)x_i`, :math:`a = \langle w, x\rangle`, without its part along w; w has
@@ -165,10 +159,11 @@ def gradient(k: int, name: str, d: int, alpha: tuple[float, ...], seed: int) -> 
     y = link(m * a[active] + np.sqrt(1 - m**2) * p)
     t = np.append(0.0, gates(link)[name][0](y) * activation_slope(a[active]))
     counts = np.searchsorted(active, sizes) + 1
-    signal, across = summed(t, np.append(0.0, p), counts, numpy_generator(seed, f"across {d}").chisquare(d - 2))
-    length = np.sqrt(signal**2 + across)
-    side = np.sign(activation_coefficients(k)[k])
-    return side * np.sqrt(1 - m**2) * signal / np.where(length > 0, length, 1.0)  # no active sample: no direction
+    rest = numpy_generator(seed, f"across {d}").chisquare(d - 2)
+    signal, across = summed(t, np.append(0.0, p), counts, rest, device)
+    length = (signal.square() + across).sqrt()
+    side = float(np.sign(activation_coefficients(k)[k]))
+    return side * (1 - m**2) ** 0.5 * signal / torch.where(length > 0, length, 1.0)  # no active sample: no direction
 
 
 def step_law(k: int, d: int) -> tuple[float, float]:
@@ -186,7 +181,7 @@ def step_law(k: int, d: int) -> tuple[float, float]:
     return k * activation_coefficients(k)[k] * m ** (k - 1) * np.sqrt(1 - m**2), float(power.sum())
 
 
-def matrix(k: int, name: str, d: int, alpha: tuple[float, ...], seed: int, device: str = "cpu") -> np.ndarray:
+def matrix(k: int, name: str, d: int, alpha: tuple[float, ...], seed: int, device: str = "cpu") -> Tensor:
     """Size of the cosine of the matrix's top eigenvector with beta, the first axis, for every alpha; drawn directly."""
     link = hermite.he(k)
     sizes = sample_sizes(alpha, d)
@@ -194,12 +189,13 @@ def matrix(k: int, name: str, d: int, alpha: tuple[float, ...], seed: int, devic
     t = torch.as_tensor(gates(link)[name][0](link(x[:, 0].numpy())))
     x, t = x.to(devices.device(device)), t.to(devices.device(device))
     found = [torch.linalg.eigh(weighted_second_moment(x[:n], t[:n]))[1][0, -1].abs() for n in sizes]
-    return torch.stack(found).cpu().numpy()
+    return torch.stack(found)
 
 
 STATISTICS = {"average": average, "gradient": gradient, "matrix": matrix}
 
 
-def stored(dataset: xr.Dataset) -> xr.Dataset:
-    """What the stored result keeps: the squared cosine in float32."""
+@experiment.kept
+def kept(dataset: xr.Dataset) -> xr.Dataset:
+    """Of a run: the squared cosine in float32."""
     return dataset[["overlap"]].astype("float32")

@@ -12,7 +12,6 @@ import math
 from dataclasses import dataclass
 
 import torch
-import xarray as xr
 from jaxtyping import Float
 from torch import Tensor
 
@@ -20,9 +19,8 @@ from flbook import devices, hermite
 from flbook.domains import Count, Natural
 from flbook.estimators import averaging
 from flbook.rng import normal
-from flbook.runs import Grid, axis, labelled, sweeps
+from flbook.runs import Experiment, Grid, axis
 
-VERSION = 1
 MODELS = ("linear", "kernel", "sign y", "E[z|y]")
 
 
@@ -37,20 +35,29 @@ class Setting(Grid):
     seed: tuple[Natural, ...] = axis(range(10), "seed", "")
     d: Count = 32  # dimension
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """Fewer samples and more than the kernel has features."""
-        return cls(n=(40, 300), seed=(0, 1, 2), d=8)
+
+experiment = Experiment(
+    Setting, version=1, loops=("n", "seed"), beside={"model": (MODELS, "model", "")},
+    gives={"risk": ("risk E(y - f)²", "1", ("n", "seed", "model"))},
+    presets={
+        "tiny": ("Fewer samples and more than the kernel has features", dict(n=(40, 300), seed=(0, 1, 2), d=8)),
+    },
+)
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Risk in units of the label's variance; dimensions (n, seed, model)."""
-    found = [[risks(n, setting.d, seed, device) for seed in setting.seed] for n in setting.n]
-    return labelled({"risk": (("n", "seed", "model"), found, "risk E(y - f)²")},
-                    setting.coordinates() | {"model": ("model", list(MODELS), "model", "")})
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, Tensor]:
+    """Risk of each model on one sample, in units of the label's variance; beta is the first axis."""
+    link = hermite.he(3)
+    x = normal((s.n, s.d), s.seed, f"inputs {s.n}")
+    y = link(x[:, 0])
+    gate = torch.as_tensor(hermite.best_gate(link, 1)(y.numpy()))
+    x, y, gate = (part.to(devices.device(device)) for part in (x, y, gate))
+    risks = linear_risk(x, y), kernel_risk(x, y), gated_risk(x, y, y.sign()), gated_risk(x, y, gate)
+    return {"risk": torch.stack(risks)}
 
 
-run = sweeps(measure)
+run = experiment.run
 
 
 def kernel(x: Float[Tensor, "n d"]) -> Float[Tensor, "n n"]:
@@ -68,38 +75,28 @@ def size(d: int) -> int:
     return math.comb(d + 2, 3)
 
 
-def linear_risk(x: Tensor, y: Tensor) -> float:
+def linear_risk(x: Tensor, y: Tensor) -> Tensor:
     """The smallest risk over all ridges; E y x = 0, so a weight w has the risk 1 + |w|^2, smallest at no weight."""
-    ridges = x.shape[-1] * torch.logspace(-4, 6, 11, dtype=x.dtype)
-    grams = x.mT @ x / len(x) + (ridges / len(x))[:, None, None] * torch.eye(x.shape[-1], dtype=x.dtype)
+    ridges = x.shape[-1] * torch.logspace(-4, 6, 11, dtype=torch.float64).to(x)
+    grams = x.mT @ x / len(x) + (ridges / len(x))[:, None, None] * torch.eye(x.shape[-1]).to(x)
     w = torch.linalg.solve(grams, (x.mT @ y / len(x)).expand(len(ridges), -1))
-    return float(1 + w.square().sum(-1).min())
+    return 1 + w.square().sum(-1).min()
 
 
-def kernel_risk(x: Tensor, y: Tensor) -> float:
+def kernel_risk(x: Tensor, y: Tensor) -> Tensor:
     """The smallest risk over three ridges; weights a have the risk 1 - 2 a.y + a.K a: the kernel reproduces itself."""
     K, risks = kernel(x), []
     for ridge in (1e-6, 0.03, 0.3):
-        root = torch.linalg.cholesky(K + ridge * size(x.shape[-1]) * torch.eye(len(x), dtype=x.dtype))
+        root = torch.linalg.cholesky(K + ridge * size(x.shape[-1]) * torch.eye(len(x)).to(x))
         a = torch.cholesky_solve(y[:, None], root)[:, 0]
-        risks.append(float(1 - 2 * a @ y + a @ (K @ a)))
-    return min(risks)
+        risks.append(1 - 2 * a @ y + a @ (K @ a))
+    return torch.stack(risks).min()
 
 
-def gated_risk(x: Tensor, y: Tensor, gated: Tensor) -> float:
+def gated_risk(x: Tensor, y: Tensor, gated: Tensor) -> Tensor:
     """Project on the gated average, fit a cubic there: with coefficients c and cosine m it is 1 + |c|^2 - 2 c_3 m^3."""
     w = averaging(x, gated)
     w = w / w.norm()
     features = torch.stack([hermite.polynomial(k, x @ w) for k in range(4)], -1)
     c = torch.linalg.lstsq(features, y[:, None]).solution[:, 0]
-    return float(1 + c.square().sum() - 2 * c[3] * w[0] ** 3)
-
-
-def risks(n: int, d: int, seed: int, device: str = "cpu") -> list[float]:
-    """Risk of each model on one sample, beta the first axis."""
-    link = hermite.he(3)
-    x = normal((n, d), seed, f"inputs {n}")
-    y = link(x[:, 0])
-    gate = torch.as_tensor(hermite.best_gate(link, 1)(y.numpy()))
-    x, y, gate = (part.to(devices.device(device)) for part in (x, y, gate))
-    return [linear_risk(x, y), kernel_risk(x, y), gated_risk(x, y, y.sign()), gated_risk(x, y, gate)]
+    return 1 + c.square().sum() - 2 * c[3] * w[0] ** 3

@@ -8,7 +8,7 @@ al. 2024).
 m is a Markov chain (`sphere`), so nothing of size d is ever drawn.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import numpy as np
@@ -17,9 +17,8 @@ import xarray as xr
 from flbook import hermite
 from flbook.domains import Count, Natural, NonNegative, Positive, Range
 from flbook.lectures.representation.online_sgd.sphere import Neuron, follow, hermite_neuron, looking_ahead, solve
-from flbook.runs import Grid, axis, labelled, single_precision, sweeps
+from flbook.runs import Experiment, Grid, axis, single_precision
 
-VERSION = 1
 LEVEL = 0.5  # an overlap of this size counts as found
 
 
@@ -37,22 +36,6 @@ class Setting(Grid):
     rho: NonNegative = 1.0  # length of the first step with "twice"
 
     @classmethod
-    def tiny(cls) -> "Setting":
-        """Two links at two small dimensions."""
-        return cls(link=(1, 2), d=(10, 20), seed=(0, 1, 2, 3), time=(0.0, 1.0, 10.0))
-
-    @classmethod
-    def opening(cls) -> "Setting":
-        """Twelve runs, to be looked at."""
-        return cls(d=(1000,), seed=tuple(range(12)), time=tuple(round(0.1 * k, 1) for k in range(91)))
-
-    @classmethod
-    def gap(cls) -> "Setting":
-        """From a macroscopic overlap, where the equation should hold."""
-        return cls(d=(100, 200, 400, 800, 1600), start=0.3, lr=0.2, seed=tuple(range(48)),
-                   time=tuple(round(0.25 * k, 2) for k in range(33)))
-
-    @classmethod
     def degree(cls, k: int) -> "Setting":
         """The search at three or four dimensions, for one degree."""
         if k == 1:
@@ -67,34 +50,41 @@ class Setting(Grid):
         return cls(link=(3,), d=(100, 400, 1600), lr=0.3, rule=rule, seed=tuple(range(24)),
                    time=tuple(round(0.5 * k, 1) for k in range(25)))
 
-    @classmethod
-    def paper(cls) -> "Setting":
-        """The third polynomial up to d = 512, two hundred runs."""
-        return replace(cls.degree(3), d=(32, 64, 128, 256, 512), seed=tuple(range(200)),
-                       time=tuple(round(0.12 * j, 2) for j in range(26)))
+
+experiment = Experiment(
+    Setting, version=1, loops=("link", "d"), chunk={"link": 1, "d": 1}, stored="longer",
+    gives={
+        "overlap": ("overlap m with β", "1"),
+        "escape": ("samples until |m| = 1/2", "1", ("link", "d", "seed")),
+    },
+    presets={
+        "tiny": ("Two links at two small dimensions", dict(
+            link=(1, 2), d=(10, 20), seed=(0, 1, 2, 3), time=(0.0, 1.0, 10.0))),
+        "opening": ("Twelve runs, to be looked at", dict(
+            d=(1000,), seed=tuple(range(12)), time=tuple(round(0.1 * k, 1) for k in range(91)))),
+        "gap": ("From a macroscopic overlap, where the equation should hold", dict(
+            d=(100, 200, 400, 800, 1600), start=0.3, lr=0.2, seed=tuple(range(48)),
+            time=tuple(round(0.25 * k, 2) for k in range(33)))),
+        "longer": ("The third polynomial up to d = 512, two hundred runs", dict(
+            link=(3,), d=(32, 64, 128, 256, 512), seed=tuple(range(200)),
+            time=tuple(round(0.12 * j, 2) for j in range(26)))),
+    },
+    devices=("cpu",),  # a few numbers a run, one small step after the other
+)
+experiment.kept(single_precision)
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """m over time and the samples until \\|m\\| first reached one half; dimensions (link, d, seed, time).
-
-    The chain is a few numbers per run, so it stays on the CPU.
-    """
-    overlaps, escapes = [], []
-    order = np.argsort(setting.time)
-    for k in setting.link:
-        for d in setting.d:
-            steps = np.round(np.asarray(setting.time)[order] * float(d) ** power(setting, k)).astype(int)
-            path, reached = follow(neuron(setting, k, d), start(setting, d), d, setting.seed, steps, LEVEL,
-                                   role=f"samples for degree {k}")
-            overlaps.append(path[:, np.argsort(order)])
-            escapes.append(reached)
-    dims = ("link", "d", "seed", "time")
-    return labelled({"overlap": (dims, overlaps, "overlap m with β"),
-                     "escape": (dims[:-1], escapes, "samples until |m| = 1/2")}, setting.coordinates())
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, np.ndarray]:
+    """m over time, and the samples until \\|m\\| first reached one half."""
+    order = np.argsort(s.time)
+    steps = np.round(np.asarray(s.time)[order] * float(s.d) ** power(s, s.link)).astype(int)
+    path, reached = follow(neuron(s, s.link, s.d), start(s, s.d), s.d, s.seed, steps, LEVEL,
+                           role=f"samples for degree {s.link}")
+    return {"overlap": path[:, np.argsort(order)], "escape": reached}
 
 
-run = sweeps(measure, chunk={"link": 1, "d": 1})
-stored = single_precision
+run = experiment.run
 
 
 def power(setting: Setting, k: int) -> int:
@@ -117,11 +107,10 @@ def start(setting: Setting, d: int) -> float:
 def equation(setting: Setting) -> xr.DataArray:
     """The solution of the ordinary differential equation, dimensions (link, d, time)."""
     found = []
-    for k in setting.link:
-        for d in setting.d:
-            rule = neuron(setting, k, d)
-            grid = np.concatenate([[0.0], rule.lr * np.asarray(setting.time) * d ** (power(setting, k) - 1)])
-            found.append(solve(rule, start(setting, d), grid, dt=0.05)[1:])
+    for s in experiment.cells(setting):
+        rule = neuron(s, s.link, s.d)
+        grid = np.concatenate([[0.0], rule.lr * np.asarray(s.time) * s.d ** (power(s, s.link) - 1)])
+        found.append(solve(rule, start(s, s.d), grid, dt=0.05)[1:])
     coords = setting.coordinates("link", "d", "time")
     shape = [len(values) for _, values, _ in coords.values()]
     about = {"long_name": "overlap m of the equation", "units": "1"}

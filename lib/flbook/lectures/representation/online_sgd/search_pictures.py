@@ -8,23 +8,29 @@ from matplotlib.figure import Figure
 
 from flbook import plots
 from flbook.fits import Fit
-from flbook.lectures.representation.online_sgd import Setting, equation
+from flbook.lectures.representation.online_sgd import equation, experiment
 
 LOW = (5.2, 2.9)  # inches: a page has five figures
 LINKS = {1: "h₁", 2: "h₂", 3: "h₃"}
 
 
 def opening(found: xr.Dataset) -> Figure:
-    """Twelve runs at one dimension and their equation, where no script runs. found: of `Setting.opening`."""
+    """Twelve runs at one dimension and their equation, where no script runs. found: of the preset `opening`."""
     paths = np.abs(found.overlap.squeeze()).transpose("time", "seed")
     d = found.d.item()
     fig, (ax,) = plots.panels(1)
     fig.set_size_inches(LOW)
     ax.plot(paths.time * d, paths, color=plots.SIGNAL, linewidth=0.9, alpha=0.7)
-    ax.plot(paths.time * d, equation(Setting.opening()).squeeze(), "--", color=plots.THEORY)
+    ax.plot(paths.time * d, equation(experiment.setting("opening")).squeeze(), "--", color=plots.THEORY)
     ax.axhline(0.5, color=plots.CHANCE, linestyle=":", linewidth=1.3)
     ax.set(xlabel="samples n", ylabel="overlap |m|", ylim=(0, 0.85), title=f"Twelve searches on $h_2$, d = {d}")
     return fig
+
+
+def sizes(found: xr.Dataset) -> Figure:
+    """The size of the overlap over time at each dimension: means over the runs, which may end at either sign."""
+    size = np.abs(found.overlap).assign_attrs(long_name="overlap |m| with β", units="1")
+    return plots.overview(size.to_dataset())
 
 
 def mean_square(square: xr.DataArray, formula: xr.DataArray, drift_alone: xr.DataArray) -> Figure:

@@ -16,13 +16,12 @@ from flbook.domains import Count, Fraction, Natural, NonNegative, Positive
 from flbook.lectures.training_strategies.adam_and_gradient_descent.sparse_training import SparseTraining, network
 from flbook.lectures.training_strategies.shared.sparse_noise import SparseNoise
 from flbook.rivals import Rival, rival
-from flbook.runs import Grid, axis, cached, labelled, sweeps
+from flbook.runs import Experiment, Grid, axis
 from flbook.shapes import Quantity
 from flbook.training.fit import fit, log_steps
 from flbook.training.optimizers import Adam, GradientDescent, SignDescent, WeightDecay
 from flbook.training.problem import Params, Problem, Rule
 
-VERSION = 1
 RuleName = Literal["gradient descent", "Adam", "sign descent"]
 # Step sizes of gradient descent, and of the two others, in units of the network's: what a rival needs to fit in time.
 SIZES = {"network": (1.0, 1.0), "linear": (1.0, 1.0), "lazy": (4e5, 2e3), "frozen": (0.2, 20.0)}
@@ -49,18 +48,6 @@ class Setting(Grid):
     adam_steps: Natural = 600  # of Adam and of sign descent
     points: Count = 400  # fresh samples of a data set
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """Every rule and model in a blink."""
-        return cls(model=("network", "linear", "lazy", "frozen"), rule=("gradient descent", "Adam", "sign descent"),
-                   alpha=(0.0, 0.3), seed=(0, 1), n=10, d=60, s=6, m=3, steps=20, adam_steps=20, points=40)
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        """The rivals, and data without feature noise, at half the step sizes."""
-        return cls(model=("network", "linear", "lazy", "frozen"), rule=("gradient descent", "Adam", "sign descent"),
-                   alpha=(0.0, 0.2), lr=0.5, rate=5e-4, steps=600, adam_steps=1500, points=500)
-
     def check(self) -> None:
         """Refuse noise that does not fit into a patch."""
         self.data(self.alpha[0])
@@ -68,6 +55,23 @@ class Setting(Grid):
     def data(self, alpha: float) -> SparseNoise:
         """The data model."""
         return SparseNoise(self.n, self.d, self.s, self.sigma_xi, alpha)
+
+
+ALL = dict(model=("network", "linear", "lazy", "frozen"), rule=("gradient descent", "Adam", "sign descent"))
+experiment = Experiment(
+    Setting, version=1, loops=("model", "rule", "alpha"), chunk={"model": 1}, stored="longer",
+    gives={
+        "test_error": ("test error", "fraction"),
+        "train_error": ("training error", "fraction"),
+        "train_loss": ("training loss", "nats"),
+    },
+    presets={
+        "tiny": ("Every rule and model in a blink", dict(
+            **ALL, alpha=(0.0, 0.3), seed=(0, 1), n=10, d=60, s=6, m=3, steps=20, adam_steps=20, points=40)),
+        "longer": ("Every rule and model, with feature noise and without, at half the step sizes", dict(
+            **ALL, alpha=(0.0, 0.2), lr=0.5, rate=5e-4, steps=600, adam_steps=1500, points=500)),
+    },
+)
 
 
 def problem(setting: Setting, alpha: float, device: str = "cpu") -> SparseTraining:
@@ -101,31 +105,26 @@ class FreshSamples:
         return measures.test_error_on(trained, params, self.x, self.y)
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Train every cell to the end; dimensions (model, rule, alpha, seed)."""
-    cells = {}
-    for at, alpha in enumerate(setting.alpha):
-        whole = problem(setting, alpha, device)
-        fresh = FreshSamples(setting.data(alpha), setting.points, setting.seed, device)
-        for model in setting.model:
-            chosen = rival(whole, model)
-            for name in setting.rule:
-                params = fit(chosen, *rule(setting, name, model)).params
-                cells[model, name, at] = (fresh.error(chosen, params), measures.train_error(chosen, params),
-                                          chosen.train_loss(params))
-    ordered = [cells[model, name, at] for model in setting.model for name in setting.rule
-               for at in range(len(setting.alpha))]
-    error, missed, loss = (torch.stack(column).unflatten(0, setting.shape[:3]) for column in zip(*ordered, strict=True))
-    dims = ("model", "rule", "alpha", "seed")
-    return labelled({"test_error": (dims, error, "test error", "fraction"),
-                     "train_error": (dims, missed, "training error", "fraction"),
-                     "train_loss": (dims, loss, "training loss", "nats")}, setting.coordinates())
+@experiment.shared("alpha")
+def drawn(s: Setting, device: str) -> tuple[SparseTraining, FreshSamples]:
+    """The problems that every model and rule trains, and what they are tested on."""
+    return problem(s, s.alpha, device), FreshSamples(s.data(s.alpha), s.points, s.seed, device)
 
 
-run = sweeps(measure, chunk={"model": 1})
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, Tensor]:
+    """Train one model by one rule to the end."""
+    whole, fresh = drawn(s, device)
+    chosen = rival(whole, s.model)
+    params = fit(chosen, *rule(s, s.rule, s.model)).params
+    return {"test_error": fresh.error(chosen, params), "train_error": measures.train_error(chosen, params),
+            "train_loss": chosen.train_loss(params)}
 
 
-@cached
+run = experiment.run
+
+
+@experiment.also
 def race(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Errors, loss, feature and noise over training, at the first alpha; dimensions (step, rule, seed).
 

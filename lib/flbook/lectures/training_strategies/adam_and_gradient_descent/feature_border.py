@@ -6,25 +6,23 @@ the feature turns where :math:`\alpha > \pi/(s\sigma_\xi)^2`.
 
 import math
 from dataclasses import dataclass
-from itertools import product
 from typing import Literal
 
 import numpy as np
 import torch
-import xarray as xr
 
 from flbook import devices
 from flbook.domains import Count, Natural, Positive, checked_arguments
 from flbook.lectures.training_strategies.adam_and_gradient_descent import FreshSamples
 from flbook.lectures.training_strategies.adam_and_gradient_descent.sparse_training import SparseTraining, network
 from flbook.lectures.training_strategies.shared.sparse_noise import SparseNoise
-from flbook.runs import Grid, axis, labelled, lattice, sweeps
+from flbook.runs import Experiment, Grid, axis, lattice
 from flbook.shapes import signs
 from flbook.training.fit import fit
 from flbook.training.optimizers import Adam, GradientDescent, SignDescent
 from flbook.training.problem import Rule
 
-VERSION = 1
+RULES = ("gradient descent", "Adam", "sign descent")
 
 
 @checked_arguments
@@ -40,7 +38,7 @@ def border(s: Count, sigma_xi: Positive) -> float:
 class Setting(Grid):
     """Everything the experiment depends on; tuples are the axes of the sweep."""
 
-    rule: tuple[Literal["gradient descent", "Adam", "sign descent"], ...] = axis(["sign descent", "Adam"], "rule")
+    rule: tuple[Literal[RULES], ...] = axis(["sign descent", "Adam"], "rule")
     sigma_xi: tuple[Positive, ...] = axis([0.2, 0.4, 0.8], "noise σ_ξ")
     ratio: tuple[Positive, ...] = axis([0.5, 0.8, 1.2, 2.0], "α in units of π/(sσ_ξ)²")
     seed: tuple[Natural, ...] = axis(range(16), "seed")
@@ -52,18 +50,6 @@ class Setting(Grid):
     rate: Positive = 2e-4  # of the others
     steps: Natural = 25
     points: Natural = 0  # fresh samples, if the test error is asked for
-
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """A blink."""
-        return cls(rule=("gradient descent", "Adam", "sign descent"), sigma_xi=(0.4, 0.8), ratio=(0.2, 3.0),
-                   seed=(0, 1), n=8, s=20, m=4, points=16)
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        """Trained to the end, for the test error."""
-        return cls(rule=("gradient descent", "Adam", "sign descent"), sigma_xi=(0.2,), ratio=lattice(0.125, 16.0, 8),
-                   seed=tuple(range(10)), m=20, sigma_0=1e-3, rate=5e-4, steps=600, points=500)
 
     def check(self) -> None:
         """Refuse feature noise that no patch holds."""
@@ -77,6 +63,22 @@ class Setting(Grid):
         return SparseNoise(self.n, self.n * self.s + 1, self.s, sigma_xi, alpha, disjoint=True)
 
 
+experiment = Experiment(
+    Setting, version=1, loops=("rule", "sigma_xi", "ratio"), chunk={"sigma_xi": 1}, stored="longer",
+    gives={
+        "feature": ("response to the feature", "η times steps"),
+        "test_error": ("test error", "fraction"),
+    },
+    presets={
+        "tiny": ("A blink", dict(
+            rule=RULES, sigma_xi=(0.4, 0.8), ratio=(0.2, 3.0), seed=(0, 1), n=8, s=20, m=4, points=16)),
+        "longer": ("Trained to the end, for the test error", dict(
+            rule=RULES, sigma_xi=(0.2,), ratio=lattice(0.125, 16.0, 8), seed=tuple(range(10)), m=20, sigma_0=1e-3,
+            rate=5e-4, steps=600, points=500)),
+    },
+)
+
+
 def rule(setting: Setting, name: str) -> Rule:
     """A rule by its name; Adam's epsilon is far below the gradients of so small a start."""
     if name == "gradient descent":
@@ -84,32 +86,27 @@ def rule(setting: Setting, name: str) -> Rule:
     return SignDescent(setting.rate) if name == "sign descent" else Adam(setting.rate, epsilon=1e-30)
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Mean response to the feature of filters that had it right at the start; dimensions (rule, sigma_xi, ratio, seed).
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, torch.Tensor]:
+    """Mean response to the feature of filters that had it right at the start; and the test error.
 
-    In units of the step size times the steps. And the test error, NaN where `points` is 0.
+    The response is in units of the step size times the steps; the test error is NaN where `points` is 0.
     """
-    where = devices.device(device)
-    cells = product(setting.rule, setting.sigma_xi, setting.ratio)
-    found = [_trained(setting, *cell, where) for cell in cells]
-    feature, error = (torch.stack(column).unflatten(0, setting.shape[:3]) for column in zip(*found, strict=True))
-    dims = ("rule", "sigma_xi", "ratio", "seed")
-    return labelled({"feature": (dims, feature, "response to the feature", "η times steps"),
-                     "test_error": (dims, error, "test error", "fraction")}, setting.coordinates())
-
-
-def _trained(setting: Setting, name: str, sigma_xi: float, ratio: float, where) -> tuple[torch.Tensor, torch.Tensor]:
-    data = setting.data(sigma_xi, ratio)
-    sample, cnn = data.draw(setting.seed), network(data, setting.m, setting.sigma_0, setting.seed)
-    trained = SparseTraining(cnn, sample.x, sample.y).to(where)
-    params = fit(trained, rule(setting, name), setting.steps).params
+    data = s.data(s.sigma_xi, s.ratio)
+    sample, cnn = data.draw(s.seed), network(data, s.m, s.sigma_0, s.seed)
+    trained = SparseTraining(cnn, sample.x, sample.y).to(devices.device(device))
+    params = fit(trained, rule(s, s.rule), s.steps).params
     own = signs(2, trained.x)[:, None]
     right = trained.start()["w"][..., 0] * own > 0
     mean = (params["w"][..., 0] * own * right).sum((-2, -1)) / right.sum((-2, -1)).clamp(min=1)
-    if not setting.points:
-        return mean / (setting.rate * setting.steps), torch.full_like(mean, torch.nan)
-    fresh = FreshSamples(data, setting.points, setting.seed, str(where))
-    return mean / (setting.rate * setting.steps), fresh.error(trained, params)
+    if s.points:
+        error = FreshSamples(data, s.points, s.seed, device).error(trained, params)
+    else:
+        error = torch.full_like(mean, torch.nan)
+    return {"feature": mean / (s.rate * s.steps), "test_error": error}
+
+
+run = experiment.run
 
 
 def turns(mean: np.ndarray, ratio: tuple[float, ...]) -> np.ndarray:
@@ -129,6 +126,3 @@ def turns(mean: np.ndarray, ratio: tuple[float, ...]) -> np.ndarray:
     before, after = (np.take_along_axis(mean, last + k, -1)[..., 0] for k in (0, 1))
     low, high = (steps[last[..., 0] + k] for k in (0, 1))
     return np.exp(low + (high - low) * before / (before - after))
-
-
-run = sweeps(measure, chunk={"sigma_xi": 1})

@@ -7,21 +7,19 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import torch
-import xarray as xr
 
 from flbook import devices, measures
-from flbook.data.images import ImageNoise, digits
+from flbook.data.images import ImageNoise, ImageSample, digits
 from flbook.domains import Count, Natural, Positive, Range
 from flbook.models.activations import ReLUPower
 from flbook.models.cnn import TwoLayerCNN
-from flbook.runs import Grid, axis, labelled, lattice, sweeps
+from flbook.runs import Experiment, Grid, axis, lattice
 from flbook.shapes import signs
 from flbook.training.fit import fit
 from flbook.training.network import Training
 from flbook.training.optimizers import Adam, GradientDescent
 from flbook.training.problem import Params, Rule
 
-VERSION = 1
 DIGITS = (3, 8)
 
 
@@ -40,19 +38,23 @@ class Setting(Grid):
     steps: Natural = 800  # of gradient descent
     adam_steps: Natural = 400
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """A blink."""
-        return cls(snr=(0.2, 0.5), seed=(0, 1), n=10, m=3, steps=10, adam_steps=10)
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        """Many ratios and draws."""
-        return cls(snr=lattice(0.1, 0.8, 7), seed=tuple(range(20)))
-
     def data(self, snr: float) -> ImageNoise:
         """The data model."""
         return ImageNoise(digits(DIGITS), n=self.n, snr=snr)
+
+
+experiment = Experiment(
+    Setting, version=1, loops=("rule", "snr"), chunk={"snr": 1}, stored="longer",
+    gives={
+        "test_error": ("test error", "fraction"),
+        "train_error": ("training error", "fraction"),
+        "cosine": ("cosine of the longest filter with the signal", "1"),
+    },
+    presets={
+        "tiny": ("A blink", dict(snr=(0.2, 0.5), seed=(0, 1), n=10, m=3, steps=10, adam_steps=10)),
+        "longer": ("Many ratios and draws", dict(snr=lattice(0.1, 0.8, 7), seed=tuple(range(20)))),
+    },
+)
 
 
 def problem(setting: Setting, snr: float, device: str = "cpu") -> Training:
@@ -77,24 +79,22 @@ def longest(params: Params, count: int = 1) -> torch.Tensor:
     return w.gather(-2, places).flatten(-3, -2)
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Errors, and how much of the longest filters is signal; dimensions (rule, snr, seed)."""
-    found = {}
-    for snr in setting.snr:
-        trained, data = problem(setting, snr, device), setting.data(snr)
-        fresh, mu = data.draw_test(setting.seed), data.mu.to(trained.x)
-        for name in setting.rule:
-            params = fit(trained, *rule(setting, name)).params
-            filters = longest(params)
-            cosine = (filters @ mu / (filters.norm(dim=-1) * mu.norm())).mean(-1)
-            found[name, snr] = (measures.test_error_on(trained, params, fresh.x, fresh.y),
-                                measures.train_error(trained, params), cosine)
-    cells = [found[name, snr] for name in setting.rule for snr in setting.snr]
-    error, missed, cosine = (torch.stack(column).unflatten(0, setting.shape[:2]) for column in zip(*cells, strict=True))
-    dims = ("rule", "snr", "seed")
-    return labelled({"test_error": (dims, error, "test error", "fraction"),
-                     "train_error": (dims, missed, "training error", "fraction"),
-                     "cosine": (dims, cosine, "cosine of the longest filter with the signal")}, setting.coordinates())
+@experiment.shared("snr")
+def drawn(s: Setting, device: str) -> tuple[Training, ImageSample]:
+    """The problems that both rules train, and what they are tested on."""
+    return problem(s, s.snr, device), s.data(s.snr).draw_test(s.seed)
 
 
-run = sweeps(measure, chunk={"snr": 1})
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, torch.Tensor]:
+    """Errors, and how much of the longest filters is signal, after training by one rule."""
+    trained, fresh = drawn(s, device)
+    mu = s.data(s.snr).mu.to(trained.x)
+    params = fit(trained, *rule(s, s.rule)).params
+    filters = longest(params)
+    return {"test_error": measures.test_error_on(trained, params, fresh.x, fresh.y),
+            "train_error": measures.train_error(trained, params),
+            "cosine": (filters @ mu / (filters.norm(dim=-1) * mu.norm())).mean(-1)}
+
+
+run = experiment.run

@@ -6,17 +6,15 @@ Claim (Tang et al. 2025, reported): Adam in small batches learns the feature, in
 from dataclasses import dataclass
 from typing import Literal
 
-import torch
-import xarray as xr
+from torch import Tensor
 
 from flbook import measures
 from flbook.domains import Count, Fraction, Natural, NonNegative, Positive
 from flbook.lectures.training_strategies import adam_and_gradient_descent as lecture
-from flbook.runs import Grid, axis, labelled, sweeps
+from flbook.lectures.training_strategies.adam_and_gradient_descent.sparse_training import SparseTraining
+from flbook.runs import Experiment, Grid, axis
 from flbook.training.batches import Batches
 from flbook.training.fit import fit
-
-VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -37,16 +35,6 @@ class Setting(Grid):
     steps: Natural = 1500
     points: Count = 500
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """A blink."""
-        return cls(rule=("Adam", "sign descent"), batch=(2, 10), seed=(0, 1), n=10, d=60, s=6, m=3, steps=20, points=40)
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        """From two samples a step to all of them."""
-        return cls(rule=("Adam", "sign descent"), batch=(2, 5, 10, 20, 50, 100, 200), seed=tuple(range(10)))
-
     def check(self) -> None:
         """Refuse batches larger than the data."""
         if max(self.batch) > self.n:
@@ -60,24 +48,37 @@ class Setting(Grid):
         return lecture.Setting(alpha=(self.alpha,), adam_steps=self.steps, **same)
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Train every cell to the end; dimensions (rule, batch, seed)."""
-    whole = setting.whole
-    trained = lecture.problem(whole, setting.alpha, device)
-    fresh = lecture.FreshSamples(whole.data(setting.alpha), setting.points, setting.seed, device)
-    cells = []
-    for name in setting.rule:
-        for batch in setting.batch:
-            params = fit(Batches(trained, batch, seed=0), *lecture.rule(whole, name)).params
-            cells.append([fresh.error(trained, params), measures.train_error(trained, params),
-                          trained.feature(params).amin(-1), trained.noise(params).mean(-1)])
-    error, missed, feature, noise = (torch.stack(column).unflatten(0, setting.shape[:2])
-                                     for column in zip(*cells, strict=True))
-    dims = ("rule", "batch", "seed")
-    return labelled({"test_error": (dims, error, "test error", "fraction"),
-                     "train_error": (dims, missed, "training error", "fraction"),
-                     "feature": (dims, feature, "response to the feature, its weaker class"),
-                     "noise": (dims, noise, "response to own noise, mean over samples")}, setting.coordinates())
+experiment = Experiment(
+    Setting, version=1, loops=("rule", "batch"), chunk={"rule": 1}, stored="longer",
+    gives={
+        "test_error": ("test error", "fraction"),
+        "train_error": ("training error", "fraction"),
+        "feature": ("response to the feature, its weaker class", "1"),
+        "noise": ("response to own noise, mean over samples", "1"),
+    },
+    presets={
+        "tiny": ("A blink", dict(
+            rule=("Adam", "sign descent"), batch=(2, 10), seed=(0, 1), n=10, d=60, s=6, m=3, steps=20, points=40)),
+        "longer": ("From two samples a step to all of them", dict(
+            rule=("Adam", "sign descent"), batch=(2, 5, 10, 20, 50, 100, 200), seed=tuple(range(10)))),
+    },
+)
 
 
-run = sweeps(measure, chunk={"rule": 1})
+@experiment.shared()
+def drawn(s: Setting, device: str) -> tuple[SparseTraining, lecture.FreshSamples]:
+    """The problems of all rules and batches, and what they are tested on."""
+    fresh = lecture.FreshSamples(s.whole.data(s.alpha), s.points, s.seed, device)
+    return lecture.problem(s.whole, s.alpha, device), fresh
+
+
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, Tensor]:
+    """Train in batches of one size to the end."""
+    trained, fresh = drawn(s, device)
+    params = fit(Batches(trained, s.batch, seed=0), *lecture.rule(s.whole, s.rule)).params
+    return {"test_error": fresh.error(trained, params), "train_error": measures.train_error(trained, params),
+            "feature": trained.feature(params).amin(-1), "noise": trained.noise(params).mean(-1)}
+
+
+run = experiment.run
