@@ -1,7 +1,6 @@
 """An encoder of patches: a network that turns an input into features and answers nothing yet."""
 
 import torch
-from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -53,7 +52,7 @@ class PatchEncoder(nn.Module):
 
     def flat(self, x: Float[Tensor, "*E n P d"]) -> Float[Tensor, "*E n k"]:
         """The features of all patches one after the other: their inner products are patch-wise similarities."""
-        return rearrange(self(x), "... n p m -> ... n (p m)")
+        return self(x).flatten(-2)
 
     def embedding(self, x: Float[Tensor, "*E n P d"]) -> Float[Tensor, "*E n m"]:
         """What a classifier downstream is given: features summed over patches."""
