@@ -12,7 +12,7 @@ from flbook.lectures.training_strategies.label_noise_gd.balance import mean_forc
 from flbook.lectures.training_strategies.label_noise_gd.lead import Followed
 from flbook.training.optimizers import GradientDescent, LabelNoise, LabelSmoothing
 
-TINY = replace(Setting.tiny(), seed=(0, 1))
+TINY = label_noise_gd.experiment.setting("tiny", seed=(0, 1))
 
 
 def orthogonal(setting: Setting):
@@ -81,12 +81,12 @@ def test_under_gradient_descent_the_lead_keeps_the_proofs_bound():
 
 
 def test_the_drift_is_the_formula_of_the_page():
-    s, lr = Setting.book(), 0.7
+    s, rates, lr = label_noise_gd.experiment.setting(), label_noise_gd.experiment.setting("rates"), 0.7
     p, square = s.flip_prob, s.sigma_xi**2 * s.d
     g = lr**2 * s.mu**2 * square * p * (1 - p) / (s.n * s.m**2) * (1 - s.mu**2 / square)
     assert s.drift(lr) == pytest.approx(g) and s.drift(2 * lr) == pytest.approx(4 * g)
-    assert Setting.rates().kick(0.25) == pytest.approx(0.25)
-    assert Setting.rates().n * Setting.rates().snr ** 2 == pytest.approx(s.n * s.snr**2) == pytest.approx(1.6)
+    assert rates.kick(0.25) == pytest.approx(0.25)
+    assert rates.n * rates.snr**2 == pytest.approx(s.n * s.snr**2) == pytest.approx(1.6)
 
 
 def test_the_chain_has_the_mean_force_of_a_network_that_has_only_noise():

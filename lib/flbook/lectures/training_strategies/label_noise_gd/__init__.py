@@ -7,7 +7,6 @@ that vanishes. Label smoothing with the same p, which is what label noise does o
 
 from dataclasses import dataclass
 from functools import partial
-from itertools import product
 from typing import Literal
 
 import torch
@@ -21,13 +20,11 @@ from flbook.dynamics.inner_products import Gram
 from flbook.dynamics.wishart import check_room, draw_gram
 from flbook.lectures.training_strategies.label_noise_gd.lead import Followed
 from flbook.models.activations import ReLUPower
-from flbook.runs import Grid, axis, cached, labelled, sweeps
+from flbook.runs import Experiment, Grid, axis, labelled
 from flbook.shapes import Quantity
 from flbook.training.fit import fit
 from flbook.training.optimizers import GradientDescent, LabelNoise, LabelSmoothing
 from flbook.training.problem import Rule
-
-VERSION = 1
 
 RULES = ("gradient descent", "label smoothing", "label noise")
 
@@ -51,21 +48,6 @@ class Setting(Grid):
     flip_prob: FlipProbability = 0.1  # p, of every label at every step
     steps: Count = 400
     points: Count = 512  # fresh noise patches to measure the test error on, each under both labels
-
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """All rules in a blink."""
-        return cls(lr=(0.3, 0.6), seed=(0, 1, 2), n=20, d=400, mu=1.5, m=12, steps=30, points=64)
-
-    @classmethod
-    def rates(cls) -> "Setting":
-        """Half the samples and filters at the same n SNR², where the step size is the unit of noise, c = η."""
-        return cls(rule=("label noise",), lr=(0.0625, 0.125, 0.25, 0.5), n=100, m=10, mu=8**0.5, flip_prob=0.2)
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        """The paper's own step and number of steps."""
-        return cls(lr=(0.5,), steps=2000)
 
     def check(self) -> None:
         """Refuse a dimension in which vectors are too short."""
@@ -92,6 +74,24 @@ class Setting(Grid):
         return (self.kick(lr) * self.snr) ** 2 * self.n / 4 * p * (1 - p) * (1 - self.snr**2)
 
 
+experiment = Experiment(
+    Setting, version=1, loops=("rule", "lr"), chunk={"rule": 1},
+    devices=("cpu",),  # every test error reads the signal's length back, to refuse one of 0
+    gives={
+        "test_error": ("test error", "fraction"),
+        "train_loss": ("training loss", "nats"),
+        "margin": ("mean training margin", "1"),
+    },
+    presets={
+        "tiny": ("All rules in a blink", dict(
+            lr=(0.3, 0.6), seed=(0, 1, 2), n=20, d=400, mu=1.5, m=12, steps=30, points=64)),
+        "rates": ("Label noise at four step sizes; half the samples and filters, same n SNR², so that c = η", dict(
+            rule=("label noise",), lr=(0.0625, 0.125, 0.25, 0.5), n=100, m=10, mu=8**0.5, flip_prob=0.2)),
+        "paper": ("The paper's sizes, and its own step and number of steps", dict(lr=(0.5,), steps=2000)),
+    },
+)
+
+
 def problem(setting: Setting, device: str = "cpu") -> GramTraining:
     """The training problems of all seeds; no d-dimensional array is kept."""
     unit = draw_gram(setting.n, 2 * setting.m, setting.d, sigma_0=setting.sigma_0, sigma_xi=setting.sigma_xi,
@@ -112,24 +112,25 @@ def rule(setting: Setting, name: str, lr: float) -> Rule:
     return LabelNoise(lr, setting.flip_prob, seed=setting.seed)
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Train every cell to the end; dimensions (rule, lr, seed)."""
-    training, cells = problem(setting, device), []
-    for name, lr in product(setting.rule, setting.lr):
-        params = fit(training, rule(setting, name, lr), setting.steps).params
-        margin = (training.predict(params) * training.observed).mean(-1)
-        cells.append([measures.test_error(training, params, setting.points), training.train_loss(params), margin])
-    error, loss, margin = (torch.stack(column) for column in zip(*cells, strict=True))
-    dims = ("rule", "lr", "seed")
-    return labelled({"test_error": (dims, error, "test error", "fraction"),
-                     "train_loss": (dims, loss, "training loss", "nats"),
-                     "margin": (dims, margin, "mean training margin")}, setting.coordinates())
+@experiment.shared()
+def drawn(s: Setting, device: str) -> GramTraining:
+    """The problems that every rule trains."""
+    return problem(s, device)
 
 
-run = sweeps(measure, chunk={"rule": 1})
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, torch.Tensor]:
+    """Train by one rule, at one step size, to the end."""
+    training = drawn(s, device)
+    params = fit(training, rule(s, s.rule, s.lr), s.steps).params
+    return {"test_error": measures.test_error(training, params, s.points), "train_loss": training.train_loss(params),
+            "margin": (training.predict(params) * training.observed).mean(-1)}
 
 
-@cached
+run = experiment.run
+
+
+@experiment.also
 def race(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Signal, noise, lead, loss and test error step by step; dimensions (step, rule, seed), at the first step size."""
     training = problem(setting, device)
@@ -160,7 +161,7 @@ def race(setting: Setting, device: str = "cpu") -> xr.Dataset:
     return joined.assign_coords(setting.coordinates("rule", "seed"))
 
 
-@cached
+@experiment.also
 def growth(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """The lead that label noise gives the signal in a step, at every step size; dimensions (lr, seed).
 
@@ -178,7 +179,7 @@ def growth(setting: Setting, device: str = "cpu") -> xr.Dataset:
     return labelled(rate, setting.coordinates("lr", "seed"))
 
 
-@cached
+@experiment.also
 def late(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Training loss under label noise, averaged over the second half of training; dimensions (seed)."""
     training = problem(setting, device)
