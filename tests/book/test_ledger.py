@@ -62,7 +62,8 @@ def checkout(tmp_path):
         claim=[None, 1e-10], seeds=None, theory=None, sharpness=None, z=None, excludes={"twice": 1.0},
     )  # fmt: skip
     stored = RECORD | dict(
-        name="heatmap.paper", scale="paper", device="cuda", holds=False, value=None, theory=None, sharpness=2.5
+        name="heatmap.paper", scale="paper", device="cuda", command="python -m flbook run x", holds=False, value=None,
+        theory=None, sharpness=2.5,
     )
     pages = {
         "one/first": notebook(RECORD, stored),

@@ -159,7 +159,7 @@ def _sharp(found):
 
 def count(found):
     """The verdicts, counted."""
-    holding, stored = sum(r["holds"] is True for r in found), sum(r["scale"] == "paper" for r in found)
+    holding, stored = sum(r["holds"] is True for r in found), sum(bool(r["command"]) for r in found)
     return (
         f"{len(found)} claim{'' if len(found) == 1 else 's'}, {holding} holding"
         + (f", {len(found) - holding} not" if holding < len(found) else "")
@@ -173,7 +173,7 @@ def _by_lecture(found):
 
 def _verdict(record):
     word = {True: "holds", False: "differs", None: "skipped"}[record["holds"]]
-    return f"{word}, stored" if record["scale"] == "paper" else word
+    return f"{word}, stored" if record["command"] else word
 
 
 def _weak_first(rows):

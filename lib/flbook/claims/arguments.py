@@ -42,7 +42,10 @@ def finite(where, argument, x):
 
 
 def origin(where, result):
-    """Scale, device, command and fresh seed of a Dataset; a page computes at the book's scale on the CPU."""
+    """Scale, device and fresh seed of a Dataset, and of a stored one the command that made it.
+
+    A page computes at the book's scale on the CPU.
+    """
     attrs = dict(scale="book", device="cpu") if result is None else getattr(result, "attrs", {})
     if "scale" not in attrs or "device" not in attrs:
         raise ValueError(f"{where}: result must be a Dataset with scale and device, as a sweep returns it.")

@@ -97,7 +97,7 @@ class Claims:
         theory, ends, rivals = _bounds(where, statement, theory, excludes)
         origin = arguments.origin(where, result)
         fresh, computed_under = os.environ.get("FLBOOK_SEED", ""), origin.pop("fresh_seed")
-        stored = origin["scale"] == "paper"
+        stored = bool(origin["command"])
         skipped = stored and fresh not in ("", computed_under)
         other_device = not origin["device"].startswith("cpu") and not stored  # a stored number is the same everywhere
         allowed = statement.tolerance * (10 if other_device else 1)

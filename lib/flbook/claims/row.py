@@ -143,7 +143,7 @@ def facts(record):
         ]
     pairs += [("source", record["source"])]
     if record["scale"] != "book" or not record["device"].startswith("cpu"):
-        scale = "stored result" if record["scale"] == "paper" else f"{record['scale']} scale"
+        scale = "stored result" if record["command"] else f"{record['scale']} scale"
         pairs.append(("computed", ", ".join(filter(None, (scale, f"on {record['device']}", record["command"])))))
     pairs += [("note", record["note"]), ("name", record["name"])]
     return [(label, fact) for label, fact in pairs if fact]
