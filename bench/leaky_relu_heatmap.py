@@ -14,14 +14,13 @@ import os
 import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import replace
 from multiprocessing import get_context
 
 import torch
 from record import record
 from torch import nn
 
-from flbook.lectures.benign_overfitting.leaky_relu import Setting, measure, run
+from flbook.lectures.benign_overfitting.leaky_relu import experiment
 
 PLAIN = (50, 8)  # the cell of the plain loop
 CELLS = ((50, 2), (50, 8), (100, 2), (100, 8), (150, 4))  # n and d/n, for the loop
@@ -90,9 +89,9 @@ def loop(watch: bool) -> tuple[list[float], list[float]]:
 
 def ensemble(n: int) -> tuple[float, object]:
     """Seconds a network on all dimensions and trials of one n, and the result."""
-    setting = replace(Setting.paper(), n=(n,))
+    setting = experiment.setting("paper", n=(n,))
     begin = time.perf_counter()
-    dataset = measure(setting)
+    dataset = experiment.measure(setting)
     return (time.perf_counter() - begin) / (len(setting.ratio) * len(setting.seed)), dataset
 
 
@@ -100,7 +99,7 @@ def full_grid() -> float:
     """Seconds for 550 networks by two processes."""
     begin = time.perf_counter()
     with tempfile.TemporaryDirectory() as cache, ProcessPoolExecutor(2, get_context("spawn")) as pool:
-        run(Setting.paper(), executor=pool, cache=cache, chunk={"n": 1, "ratio": 5})
+        experiment.run("paper", executor=pool, cache=cache, chunk={"n": 1, "ratio": 5})
     return time.perf_counter() - begin
 
 

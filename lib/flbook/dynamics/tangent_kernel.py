@@ -131,7 +131,7 @@ def kernel_ridge(
     y
         Labels.
     ridge
-        k values of :math:`\lambda`.
+        k values of :math:`\lambda`, on the kernel's device or on the CPU.
 
     Raises
     ------
@@ -142,7 +142,7 @@ def kernel_ridge(
         raise ValueError(f"ridge must be positive; got {ridge.min().item():g}")
     values, vectors = torch.linalg.eigh(kernel)
     scores = torch.einsum("...n,...nk->...k", y, vectors)
-    shrunk = scores[..., None, :] / (values[..., None, :] + ridge[:, None])
+    shrunk = scores[..., None, :] / (values[..., None, :] + ridge.to(kernel)[:, None])
     weights = torch.einsum("...nk,...lk->...ln", vectors, shrunk)
     return torch.einsum("...pn,...ln->...lp", cross, weights)
 

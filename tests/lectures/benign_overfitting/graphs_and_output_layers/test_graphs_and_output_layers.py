@@ -5,9 +5,9 @@ from dataclasses import replace
 import torch
 
 from flbook.lectures.benign_overfitting import graphs_and_output_layers as graphs
-from flbook.lectures.benign_overfitting.graphs_and_output_layers import Setting
+from flbook.lectures.benign_overfitting.graphs_and_output_layers import experiment
 
-TINY = replace(Setting.tiny(), model=("network",), steps=200)
+TINY = experiment.setting("tiny", model=("network",), steps=200)
 
 
 def test_private_noise_is_as_short_but_not_shared():

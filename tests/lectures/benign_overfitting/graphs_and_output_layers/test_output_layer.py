@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from flbook.lectures.benign_overfitting.graphs_and_output_layers import output_layer
-from flbook.lectures.benign_overfitting.graphs_and_output_layers.output_layer import Setting, run
+from flbook.lectures.benign_overfitting.graphs_and_output_layers.output_layer import experiment
 
-TINY = Setting.tiny()
+TINY = experiment.setting("tiny")
 
 
 def test_the_two_regimes():
-    cells = run(TINY)
+    cells = experiment.run(TINY)
     assert (cells.train_error == 0).all()
     assert (cells.test_error.sel(r=50.0) < 0.05).all() and (cells.test_error.sel(r=0.1) > 0.2).all()
     assert (cells.output.sel(v_0=0.01) > 0.2).all(), "small output weights grow"

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from flbook.lectures.benign_overfitting import leaky_relu
-from flbook.lectures.benign_overfitting.leaky_relu import Setting, measure, run, smooth_leaky_relu
+from flbook.lectures.benign_overfitting.leaky_relu import Setting, experiment, smooth_leaky_relu
 
-TINY = Setting.tiny()
+TINY = experiment.setting("tiny")
 
 
 def test_the_bounds_that_the_page_derives():
-    done = run(TINY).sel(stop="zero hinge loss", model="network")
+    done = experiment.run(TINY).sel(stop="zero hinge loss", model="network")
     n = done.n
     eta = 1 / (2 * TINY.m * n)
     assert (done.norm * 0.1 * TINY.m**0.5 / done.svm_norm < 3 / 2**0.5).all()
@@ -19,7 +19,7 @@ def test_the_bounds_that_the_page_derives():
 
 def test_the_race_ends_where_the_stop_is():
     setting = TINY.thinned(model=("network",), n=(10,), flip_prob=(0.1,), ratio=(4,))
-    end = measure(setting).squeeze().sel(stop="zero hinge loss")
+    end = experiment.measure(setting).squeeze().sel(stop="zero hinge loss")
     history = leaky_relu.race(setting, steps=int(end.steps.max()), fresh=16)
     assert (history.hinge_loss.isel(step=-1) < 1e-6).all() and int(history.flipped.sum()) == 1
     np.testing.assert_allclose(history.test_error.isel(step=-1), end.test_error, atol=0.005)
@@ -32,5 +32,5 @@ def test_signal_strength_has_its_unit():
 
 
 def test_smooth_networks_in_high_dimension_average():
-    dataset = smooth_leaky_relu.run(smooth_leaky_relu.Setting.tiny()).sel(d=1e6)
+    dataset = smooth_leaky_relu.run("tiny").sel(d=1e6)
     assert (dataset.train_error == 0).all() and (dataset.cosine > 0.98).all() and (dataset.bend > 0.5).all()

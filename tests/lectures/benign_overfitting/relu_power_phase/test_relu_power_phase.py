@@ -10,20 +10,20 @@ import torch
 from flbook import measures
 from flbook.data import SignalNoise
 from flbook.lectures.benign_overfitting import relu_power_phase
-from flbook.lectures.benign_overfitting.relu_power_phase import Setting, measure, run
+from flbook.lectures.benign_overfitting.relu_power_phase import experiment
 from flbook.models import ReLUPower, TwoLayerCNN
 from flbook.training.fit import fit
 from flbook.training.network import Training
 from flbook.training.optimizers import GradientDescent
 
-TINY = Setting.tiny().thinned(model=("network",), steps=300)
+TINY = experiment.setting("tiny", model=("network",), steps=300)
 
 
 def test_a_cell_is_that_of_networks_on_drawn_vectors():
     """Equal in distribution: forty networks in d = 300, drawn as vectors and drawn as a Gram matrix."""
     seeds, d, snr = tuple(range(40)), 300, 0.75
     setting = replace(TINY, d=(d,), snr=(snr,), seed=seeds, points=128)
-    cells = measure(setting).squeeze()
+    cells = experiment.measure(setting).squeeze()
     data = SignalNoise(n=10, d=d, mu_norm=snr * math.sqrt(d), orthogonal=True)
     sample, fresh = data.draw(seeds), data.draw_test(200, seeds)
     cnn = TwoLayerCNN(d, 10, 0.1 / math.sqrt(d), ReLUPower(3.0), seed=seeds, dtype=torch.float64)
@@ -60,7 +60,7 @@ def test_paths_begin_at_the_start_and_end_with_a_winner():
 
 
 def test_one_regime_learns_the_signal_the_other_the_noise():
-    cells, growth = run(TINY).squeeze(), relu_power_phase.growth(TINY)
+    cells, growth = experiment.run(TINY).squeeze(), relu_power_phase.growth(TINY)
     assert (cells.train_error == 0).all()
     assert (cells.test_error.sel(snr=0.1) > 0.4).all() and (cells.test_error.sel(snr=1.2) < 0.05).all()
     end = growth.isel(step=-1)

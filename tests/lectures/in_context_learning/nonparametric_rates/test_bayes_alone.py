@@ -2,11 +2,11 @@ from itertools import product
 
 import torch
 
-from flbook.lectures.in_context_learning.nonparametric_rates import Contexts, alone
+from flbook.lectures.in_context_learning.nonparametric_rates.hidden_basis import Setting, alone
 
 
 def test_it_is_the_average_over_all_sets_of_frequencies_by_their_evidence():
-    setting = Contexts(pairs=2, noise=0.7)  # frequencies 1 to 4 and 5 to 16
+    setting = Setting(pairs=2, noise=0.7)  # frequencies 1 to 4 and 5 to 16
     data = setting.data(0, 12)
     context, query, *_ = data.draw(3, 0)
     features, lam = setting.dictionary()[0].features, torch.diag(torch.tensor(data.variance).double())

@@ -2,10 +2,10 @@
 
 import torch
 
-from flbook.lectures.in_context_learning.nonparametric_rates.learned_basis import FeatureAttention, Setting
+from flbook.lectures.in_context_learning.nonparametric_rates.learned_basis import FeatureAttention, experiment
 from flbook.shapes import Context
 
-TINY = Setting.tiny()
+TINY = experiment.setting("tiny")
 
 
 def test_the_network_is_its_formula():

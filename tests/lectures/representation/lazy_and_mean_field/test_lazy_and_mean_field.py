@@ -6,11 +6,11 @@ import numpy as np
 import torch
 
 from flbook.lectures.representation import lazy_and_mean_field
-from flbook.lectures.representation.lazy_and_mean_field import Setting, run
+from flbook.lectures.representation.lazy_and_mean_field import experiment
 from flbook.training.fit import fit
 from flbook.training.optimizers import GradientDescent
 
-TINY = Setting.tiny()
+TINY = experiment.setting("tiny")
 
 
 def test_the_tangent_rival_is_the_lazy_network_at_any_scaling():
@@ -35,7 +35,7 @@ def test_the_best_ridge_is_the_best():
 
 
 def test_the_race_ends_where_the_sweep_does():
-    race, cells = lazy_and_mean_field.race(replace(TINY, width=(16,))), run(TINY).sel(width=16)
+    race, cells = lazy_and_mean_field.race(replace(TINY, width=(16,))), experiment.run(TINY).sel(width=16)
     assert race.time[0] == 0 and race.time[-1] == TINY.time and (race.moved[0] == 0).all()
     for name in ("moved", "kernel_change", "aligned"):
         np.testing.assert_allclose(race[name][-1], cells[name], err_msg=name)
@@ -45,9 +45,9 @@ def test_the_race_ends_where_the_sweep_does():
 
 
 def test_scales_and_paths():
-    scales = Setting.scales("centred")
+    scales = experiment.setting("enlarged", start="centred")
     np.testing.assert_allclose(lazy_and_mean_field.alpha(scales, 64), 2.0 ** np.arange(7))
-    plane = replace(Setting.plane(), width=(12,), n=30)
+    plane = experiment.setting("plane", width=(12,), n=30)
     paths = lazy_and_mean_field.paths(plane, (0.0, 1.0, 5.0))
     assert dict(paths.w.sizes) == {"time": 3, "power": 2, "neuron": 12, "axis": 2}
     assert (paths.w[0, 0] == paths.w[0, 1]).all() and (paths.sign.values == [1] * 6 + [-1] * 6).all()

@@ -14,7 +14,7 @@ def test_the_law_pastes_with_the_share_that_is_said():
 
 def test_outputs_are_near_the_root():
     setting = cut_sizes.Setting(patches=(3, 5), whole=(0.0, 0.5), seed=(0, 1), d=400, steps=600)
-    z = cut_sizes.measure(setting).z.mean("seed")
+    z = cut_sizes.experiment.measure(setting).z.mean("seed")
     root = [[resting_output(P, cut_sizes.law(P, w)) for w in (0.0, 0.5)] for P in (3, 5)]
     np.testing.assert_allclose(z, root, rtol=0.03)
 

@@ -14,12 +14,12 @@ from flbook.lectures.training_strategies.cutmix.pasting import CutMix, Cutout
 from flbook.lectures.training_strategies.cutmix.resting import resting_output
 from flbook.models.activations import identity
 
-TINY = Setting.tiny()
+TINY = cutmix.experiment.setting("tiny")
 SMALL = Setting(seed=(0, 1), n=40, d=400)
 
 
 def test_the_race_ends_where_the_sweep_does():
-    race, cells = cutmix.race(TINY), cutmix.measure(TINY)
+    race, cells = cutmix.race(TINY), cutmix.experiment.measure(TINY)
     assert set(race.dims) == {"step", "recipe", "seed", "frequency"} and race.step[-1] == TINY.steps
     for name in ("z", "test_error"):
         np.testing.assert_allclose(race[name].isel(step=-1), cells[name], rtol=1e-5)

@@ -6,9 +6,9 @@ import torch
 import xarray as xr
 from scipy.special import expit
 
-from flbook import GradientDescent, Training, TwoLayerCNN, fit, measures, results
+from flbook import GradientDescent, Training, TwoLayerCNN, fit, measures
 from flbook.lectures.training_strategies import every_rule
-from flbook.lectures.training_strategies.every_rule import RULES, Setting, cell, chosen, until
+from flbook.lectures.training_strategies.every_rule import RULES, chosen, experiment, until
 from flbook.lectures.training_strategies.every_rule.active_neurons import active, squared_gradient
 from flbook.lectures.training_strategies.every_rule.ground import GROUNDS, GroundSample
 from flbook.training.losses import squared
@@ -19,16 +19,17 @@ SEEDS = (0, 1)
 
 @pytest.mark.parametrize("name", GROUNDS)
 def test_a_cell_is_plain_training(name):
-    ground, setting = GROUNDS[name], Setting(ground=(name,), lr=(0.1, 0.3), seed=SEEDS, steps=12)
-    found = cell(setting, name, "gradient descent")
+    ground = GROUNDS[name]
+    setting = experiment.setting(ground=(name,), rule=("gradient descent",), lr=(0.1, 0.3), seed=SEEDS, steps=12)
+    found = experiment.measure(setting).squeeze(("ground", "rule"))
     drawn, fresh = ground.draw(SEEDS), ground.draw_test(SEEDS)
     cnn = TwoLayerCNN(ground.data.d, ground.m, ground.sigma_0, ground.activation, ground.scale, seed=SEEDS)
     problem = Training(cnn, drawn.x, drawn.y, ground.loss)
     params = fit(problem, GradientDescent(0.3), 12).params
-    torch.testing.assert_close(found["train_loss"][1], problem.train_loss(params), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(found.train_loss[1], problem.train_loss(params), rtol=1e-4, atol=1e-6)
     late = measures.test_error_on(problem, params, *fresh)
-    torch.testing.assert_close(found["late_error"][1], late, atol=0.006, rtol=0)
-    assert set(found) == set(every_rule.NAMES) and found["share"].shape == (2, 2)
+    np.testing.assert_allclose(found.late_error[1], late, atol=0.006, rtol=0)
+    assert set(found) == set(experiment.gives) and found["share"].shape == (2, 2)
 
 
 @pytest.mark.parametrize("name", GROUNDS)
@@ -131,7 +132,7 @@ def test_the_training_loss_of_label_noise_has_the_bound_and_the_slope_of_the_pag
 
 
 def test_all_rules_have_a_name_that_the_setting_takes():
-    setting = Setting.tiny()
+    setting = experiment.setting("tiny")
     ground = GROUNDS["margins"]
     kinds = {type(every_rule.rule(setting, name, ground, 60, torch.ones(2, 2))).__name__ for name in RULES}
     assert kinds == {"GradientDescent", "Momentum", "Then", "LabelNoise", "LabelSmoothing", "NormalisedDescent",
@@ -144,9 +145,9 @@ def test_all_rules_have_a_name_that_the_setting_takes():
     ("signal-noise, ReLU", "label noise", 1.0, 3), ("signal-noise, squared ReLU", "gradient descent", 0.0316228, 5),
     ("strong and weak", "normalised GD", 0.01, 9), ("environments", "linear, GD", 0.1, 0)])  # fmt: skip
 def test_cells_of_the_stored_table_again(ground, rule, lr, seed):
-    table = results.open("every_rule").sel(ground=ground, rule=rule, seed=seed).sel(lr=lr, method="nearest")
-    setting = Setting.paper().thinned(ground=(ground,), rule=(rule,), lr=(float(table.lr),), seed=(seed,))
-    again = every_rule.measure(setting).squeeze()
+    table = experiment.stored().sel(ground=ground, rule=rule, seed=seed).sel(lr=lr, method="nearest")
+    setting = experiment.setting("longer", ground=(ground,), rule=(rule,), lr=(float(table.lr),), seed=(seed,))
+    again = experiment.measure(setting).squeeze()
     assert abs(float(again.test_error - table.test_error)) < 0.01
     assert abs(float(again.held_error - table.held_error)) < 0.06, "one sample of twenty may fall"
     assert float(again.train_loss) == pytest.approx(float(table.train_loss), rel=0.02)

@@ -1,6 +1,5 @@
 """IndexExperts and router against automatic differentiation, and what the tiny runs must show."""
 
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -52,8 +51,8 @@ def test_the_share_learned():
 
 
 def test_cases_are_what_they_say():
-    tiny = Setting.tiny()
-    found = expert_clusters.measure(tiny)
+    tiny = expert_clusters.experiment.setting("tiny")
+    found = expert_clusters.experiment.measure(tiny)
     still = found.router.sel(case=["one network", "router at random"])
     np.testing.assert_array_equal(still.isel(step=0), still.isel(step=-1))
     assert (still.sel(case="one network") == 0).all() and (still.sel(case="router at random") > 0).all()
@@ -63,13 +62,13 @@ def test_cases_are_what_they_say():
 
 def test_experts_learn_what_one_network_cannot():
     setting = Setting(seed=(0,), step=(0, 900))
-    end = expert_clusters.measure(setting).learned.squeeze().isel(step=-1)
+    end = expert_clusters.experiment.measure(setting).learned.squeeze().isel(step=-1)
     assert end.sel(case="router trained") > 0.4 and abs(end.sel(case="one network")) < 0.03
 
 
 def test_one_cluster_shows_what_both_hide():
     setting = single_neurons.Setting(seed=(0, 1), step=(0, 400))
-    found = single_neurons.measure(setting)
+    found = single_neurons.experiment.measure(setting)
     first, last = found.isel(step=0), found.isel(step=-1)
     np.testing.assert_allclose(first.shared, 0.4)
     np.testing.assert_allclose(first.local, 0.2)
@@ -85,8 +84,8 @@ def test_the_top_component_points_along_v_whatever_sign_it_comes_with(monkeypatc
 
 
 def test_the_leak_of_two_activations():
-    setting = replace(leaks.Setting(), d=(16,), seed=(0, 1, 2, 3))
-    found = leaks.measure(setting).squeeze()
+    setting = leaks.experiment.setting(d=(16,), seed=(0, 1, 2, 3))
+    found = leaks.experiment.measure(setting).squeeze()
     mean = found.leak.mean("seed")
     expected = quartic_leak(2.0, found.lean.mean().item(), 0.4)
     assert mean.sel(activation="quartic") == pytest.approx(expected, rel=0.25)
@@ -95,7 +94,7 @@ def test_the_leak_of_two_activations():
 
 def test_a_relu_network_learns_something_of_the_shared_part():
     setting = relu_rival.Setting(d=(8,), width=(64,), seed=(0,), steps=1200, batch=200)
-    assert relu_rival.measure(setting).learned.item() > 0.2
+    assert relu_rival.experiment.measure(setting).learned.item() > 0.2
 
 
 def test_starts_that_do_not_exist():

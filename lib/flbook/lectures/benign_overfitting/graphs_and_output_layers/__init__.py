@@ -25,11 +25,9 @@ from flbook.lectures.benign_overfitting.graphs_and_output_layers.graph_training 
 from flbook.lectures.benign_overfitting.graphs_and_output_layers.graphs import Contrast, Neighbourhoods, TwoBlockGraph
 from flbook.models.activations import ReLUPower
 from flbook.rivals import rival
-from flbook.runs import Grid, axis, labelled, lattice, sweeps
+from flbook.runs import Experiment, Grid, axis, lattice
 from flbook.training.fit import fit
 from flbook.training.optimizers import BoundedDescent
-
-VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -51,33 +49,6 @@ class Setting(Grid):
     steps: Natural = 250
     points: Count = 256  # fresh nodes to measure the test error on, each under both labels
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """With and without a graph, from harmful to benign, the rivals beside the network."""
-        return cls(model=("network", "linear", "lazy"), degree=(0.0, 6.0), snr=(0.05, 0.9), seed=(0, 1), n=20, m=8,
-                   steps=20)
-
-    @classmethod
-    def book(cls) -> "Setting":
-        """The boundary against the degree, at q = 3."""
-        return cls(snr=lattice(0.1, 0.4, 7), seed=tuple(range(16)), lr=0.05, steps=150)
-
-    @classmethod
-    def private(cls) -> "Setting":
-        """The control: the same signal, noise of the same length, but no two nodes share any."""
-        return cls(degree=(12.0, 24.0, 48.0), snr=lattice(0.035, 0.18, 8), shared=False, lr=0.05, steps=150)
-
-    @classmethod
-    def rivals(cls) -> "Setting":
-        """With and without the graph, what learns no feature."""
-        return cls(model=("linear", "lazy"), degree=(0.0, 48.0), snr=lattice(0.005, 0.4, 9), seed=tuple(range(10)),
-                   lr=0.05, steps=100)
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        """Both powers, five degrees, more seeds."""
-        return cls(q=(3.0, 4.0), degree=(0.0, 6.0, 12.0, 24.0, 48.0), snr=lattice(0.1, 0.4, 9), seed=tuple(range(24)))
-
     def check(self) -> None:
         """Refuse graphs that there are not, and too few dimensions."""
         for degree in self.degree:
@@ -89,24 +60,47 @@ class Setting(Grid):
         return TwoBlockGraph(self.n, degree, self.contrast)
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Train every cell to the end; dimensions (q, model, degree, seed, snr)."""
-    cells = []
-    for q in setting.q:
-        training = problem(setting, q, device)
-        for name in setting.model:
-            chosen = rival(training, name)
-            params = fit(chosen, rule(setting, q, name, training.y), setting.steps).params
-            cells.append([measures.test_error(chosen, params, setting.points), measures.train_error(chosen, params),
-                          chosen.train_loss(params)])
-    dims = ("q", "model", "degree", "seed", "snr")
-    test_error, train_error, train_loss = zip(*cells, strict=True)
-    return labelled({"test_error": (dims, test_error, "test error", "fraction"),
-                     "train_error": (dims, train_error, "training error", "fraction"),
-                     "train_loss": (dims, train_loss, "training loss", "nats")}, setting.coordinates())
+experiment = Experiment(
+    Setting, version=1, loops=("q", "model"), left=("degree", "seed", "snr"), stored="longer",
+    gives={
+        "test_error": ("test error", "fraction"),
+        "train_error": ("training error", "fraction"),
+        "train_loss": ("training loss", "nats"),
+    },
+    presets={
+        "tiny": ("With and without a graph, from harmful to benign, the rivals beside the network", dict(
+            model=("network", "linear", "lazy"), degree=(0.0, 6.0), snr=(0.05, 0.9), seed=(0, 1), n=20, m=8,
+            steps=20)),
+        "book": ("The boundary against the degree, at q = 3", dict(
+            snr=lattice(0.1, 0.4, 7), seed=tuple(range(16)), lr=0.05, steps=150)),
+        "private": ("The control: the same signal, noise of the same length, but no two nodes share any", dict(
+            degree=(12.0, 24.0, 48.0), snr=lattice(0.035, 0.18, 8), shared=False, lr=0.05, steps=150)),
+        "rivals": ("With and without the graph, what learns no feature", dict(
+            model=("linear", "lazy"), degree=(0.0, 48.0), snr=lattice(0.005, 0.4, 9), seed=tuple(range(10)), lr=0.05,
+            steps=100)),
+        "longer": ("Both powers, five degrees, more seeds", dict(
+            q=(3.0, 4.0), degree=(0.0, 6.0, 12.0, 24.0, 48.0), snr=lattice(0.1, 0.4, 9), seed=tuple(range(24)))),
+    },
+)
 
 
-run = sweeps(measure)
+@experiment.shared("q")
+def drawn(s: Setting, device: str) -> GraphTraining:
+    """The problems that network and rivals train."""
+    return problem(s, s.q, device)
+
+
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, torch.Tensor]:
+    """Train one model to the end, with all graphs."""
+    training = drawn(s, device)
+    chosen = rival(training, s.model)
+    params = fit(chosen, rule(s, s.q, s.model, training.y), s.steps).params
+    return {"test_error": measures.test_error(chosen, params, s.points),
+            "train_error": measures.train_error(chosen, params), "train_loss": chosen.train_loss(params)}
+
+
+run = experiment.run
 
 
 def problem(setting: Setting, q: float, device: str = "cpu") -> GraphTraining:
@@ -153,11 +147,12 @@ def attenuation(setting: Setting) -> xr.DataArray:
     return xr.DataArray(shares, setting.coordinates("degree"), ("degree",), attrs=named)
 
 
-def stored(dataset: xr.Dataset) -> xr.Dataset:
+@experiment.kept
+def kept(dataset: xr.Dataset) -> xr.Dataset:
     """Of the full grid, what the package keeps: test errors seed by seed as 16-bit numbers, the rest as means."""
     with xr.set_options(keep_attrs=True):
-        kept = dataset.astype("float32")
+        means = dataset.astype("float32")
         for name in ("train_error", "train_loss"):
-            kept[name] = kept[name].mean("seed")
-    kept["test_error"].encoding = {"dtype": "int16", "scale_factor": 1e-4, "_FillValue": -1}
-    return kept
+            means[name] = means[name].mean("seed")
+    means["test_error"].encoding = {"dtype": "int16", "scale_factor": 1e-4, "_FillValue": -1}
+    return means

@@ -17,12 +17,10 @@ from flbook.domains import Count, FlipProbability, Natural, NonNegative, Positiv
 from flbook.dynamics.inner_products import Gram
 from flbook.dynamics.wishart import check_room, draw_gram
 from flbook.lectures.benign_overfitting.graphs_and_output_layers.both_layers import TwoLayerTraining
-from flbook.runs import Grid, axis, cached, labelled, sweeps
+from flbook.runs import Experiment, Grid, axis
 from flbook.shapes import Quantity
 from flbook.training.fit import fit, log_steps
 from flbook.training.optimizers import GradientDescent
-
-VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -41,45 +39,42 @@ class Setting(Grid):
     steps: Natural = 2000
     points: Count = 256  # fresh noise patches to measure the test error on
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """Small and large output weights, harmful and benign."""
-        return cls(v_0=(0.01, 3.0), r=(0.1, 50.0), seed=(0, 1, 2), d=400, steps=800)
-
-    @classmethod
-    def book(cls) -> "Setting":
-        """The test error across the border, from the smallest to the largest output weights."""
-        return cls(v_0=(0.001, 0.1, 3.0), steps=1500, seed=tuple(range(12)))
-
-    @classmethod
-    def growing(cls) -> "Setting":
-        """One signal, filters whose length starts at a visible size, to watch both layers."""
-        return cls(v_0=(0.001, 3.0), r=(30.0,), d=400, sigma_0=0.01, lr=0.2, steps=1000, seed=tuple(range(10)))
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        """Five sizes of the output weights, more seeds."""
-        return cls()
-
     def check(self) -> None:
         """Refuse too few dimensions."""
         check_room(self.n, 2 * self.m, self.d)
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Train every cell to the end; dimensions (v_0, seed, r)."""
-    training = problem(setting, device, torch.float32)
-    params = fit(training, rule(setting), setting.steps).params
-    dims = ("v_0", "seed", "r")
-    return labelled({
-        "test_error": (dims, measures.test_error(training, params, setting.points), "test error", "fraction"),
-        "train_error": (dims, measures.train_error(training, params), "training error", "fraction"),
-        "train_loss": (dims, training.train_loss(params), "training loss", "nats"),
-        "output": (dims, params["v"].abs().mean(-1), "mean output weight |v|"),
-    }, setting.coordinates())
+experiment = Experiment(
+    Setting, version=1, left=("v_0", "seed", "r"),
+    gives={
+        "test_error": ("test error", "fraction"),
+        "train_error": ("training error", "fraction"),
+        "train_loss": ("training loss", "nats"),
+        "output": ("mean output weight |v|", "1"),
+    },
+    presets={
+        "tiny": ("Small and large output weights, harmful and benign", dict(
+            v_0=(0.01, 3.0), r=(0.1, 50.0), seed=(0, 1, 2), d=400, steps=800)),
+        "book": ("The test error across the border, from the smallest to the largest output weights", dict(
+            v_0=(0.001, 0.1, 3.0), steps=1500, seed=tuple(range(12)))),
+        "growing": ("One signal, filters whose length starts at a visible size, to watch both layers", dict(
+            v_0=(0.001, 3.0), r=(30.0,), d=400, sigma_0=0.01, lr=0.2, steps=1000, seed=tuple(range(10)))),
+        "longer": ("Five sizes of the output weights, more seeds", {}),
+    },
+)
 
 
-run = sweeps(measure)
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, torch.Tensor]:
+    """Train all networks to the end."""
+    training = problem(s, device, torch.float32)
+    params = fit(training, rule(s), s.steps).params
+    return {"test_error": measures.test_error(training, params, s.points),
+            "train_error": measures.train_error(training, params), "train_loss": training.train_loss(params),
+            "output": params["v"].abs().mean(-1)}
+
+
+run = experiment.run
 
 
 def problem(setting: Setting, device: str = "cpu", dtype: torch.dtype = torch.float64) -> TwoLayerTraining:
@@ -99,7 +94,7 @@ def rule(setting: Setting) -> GradientDescent:
     return GradientDescent(setting.lr * setting.n * setting.m / setting.d)
 
 
-@cached
+@experiment.also
 def growth(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Both layers over time, in float64: mean lengths of filters and output weights, and how far the balance of their
     squares has drifted; dimensions (step, v_0, seed, r)."""

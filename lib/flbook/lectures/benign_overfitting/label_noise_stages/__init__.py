@@ -25,12 +25,10 @@ from flbook.lectures.benign_overfitting.label_noise_stages.orthogonal_noise impo
 from flbook.lectures.benign_overfitting.label_noise_stages.recycled import RecycledTest
 from flbook.lectures.benign_overfitting.label_noise_stages.recycled_noise import RecycledNoise
 from flbook.rivals import RIVALS, Rival, rival
-from flbook.runs import Grid, axis, cached, labelled, sweeps
+from flbook.runs import Experiment, Grid, axis, labelled
 from flbook.shapes import Quantity
 from flbook.training.fit import fit, log_steps
 from flbook.training.optimizers import GradientDescent
-
-VERSION = 1
 
 AXES = ("flip_prob", "d", "seed", "n_snr2")  # of the ensemble, in this order
 FROZEN_STEP = 2.0  # times 1/m: half of what is stable on 2m features of mean square 1
@@ -57,30 +55,6 @@ class Setting(Grid):
     steps: Natural = 250
     points: Count = 128  # fresh noise patches to measure the test error on
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """Without and with a first stage, the rivals beside the network."""
-        return cls(model=("network", *RIVALS), d=(500, 10**8), n_snr2=(1.0, 12.0), seed=(0, 1, 2), n=20, m=6, lr=0.3,
-                   steps=30, points=16)
-
-    @classmethod
-    def flips(cls) -> "Setting":
-        """Fewer and more flipped labels, in the limit of orthogonal noise."""
-        return cls(flip_prob=(0.1, 0.3), d=(10**9,), n_snr2=(1.0, 1.5, 2.0, 3.0, 5.0, 10.0), n=60)
-
-    @classmethod
-    def rivals(cls) -> "Setting":
-        """The models whose features do not move."""
-        return cls(model=("linear", "lazy", "frozen"), d=(10**9,),
-                   n_snr2=(1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0))
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        """Eight flip probabilities, two dimensions, sixteen signal strengths, training four times as long."""
-        flips, strengths = (0.04 * k for k in range(1, 9)), (2 ** (k / 3) for k in range(16))
-        return cls(flip_prob=tuple(round(p, 2) for p in flips), n_snr2=tuple(float(f"{a:.3g}") for a in strengths),
-                   seed=tuple(range(12)), steps=1000)
-
     def check(self) -> None:
         """Refuse samples without flipped or without clean labels, and too few dimensions."""
         for p in self.flip_prob:
@@ -91,18 +65,41 @@ class Setting(Grid):
             check_room(self.n, 2 * self.m, d)
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Train every cell and record both stages; dimensions (model, flip_prob, d, n_snr2, seed, step)."""
-    training, at, rows = problem(setting, device), log_steps(setting.steps, 20), []
-    for name in setting.model:
-        chosen = rival(training, name)
-        rule = GradientDescent(step_size(setting, training.gram.w_w) if name != "frozen" else FROZEN_STEP / setting.m)
-        rows.append(fit(chosen, rule, setting.steps, quantities(chosen, setting.points), AXES, at).history)
-    whole = xr.concat(rows, "model").transpose("model", "flip_prob", "d", "n_snr2", "seed", "step")
-    return whole.assign_coords(setting.coordinates())
+experiment = Experiment(
+    Setting, version=1, loops=("model",), chunk={"flip_prob": 2}, stored="longer",
+    presets={
+        "tiny": ("Without and with a first stage, the rivals beside the network", dict(
+            model=("network", *RIVALS), d=(500, 10**8), n_snr2=(1.0, 12.0), seed=(0, 1, 2), n=20, m=6, lr=0.3,
+            steps=30, points=16)),
+        "flips": ("Fewer and more flipped labels, in the limit of orthogonal noise", dict(
+            flip_prob=(0.1, 0.3), d=(10**9,), n_snr2=(1.0, 1.5, 2.0, 3.0, 5.0, 10.0), n=60)),
+        "rivals": ("The models whose features do not move", dict(
+            model=("linear", "lazy", "frozen"), d=(10**9,),
+            n_snr2=(1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0))),
+        "longer": ("Eight flip probabilities, two dimensions, sixteen signal strengths, training four times as long",
+                   dict(flip_prob=tuple(round(0.04 * k, 2) for k in range(1, 9)),
+                        n_snr2=tuple(float(f"{2 ** (k / 3):.3g}") for k in range(16)), seed=tuple(range(12)),
+                        steps=1000)),
+    },
+)
 
 
-run = sweeps(measure, chunk={"flip_prob": 2})
+@experiment.shared()
+def drawn(s: Setting, device: str) -> GramTraining:
+    """The problems that network and rivals train."""
+    return problem(s, device)
+
+
+@experiment.cell
+def cell(s: Setting, device: str) -> xr.Dataset:
+    """Train one model and record both stages."""
+    training = drawn(s, device)
+    chosen = rival(training, s.model)
+    rule = GradientDescent(step_size(s, training.gram.w_w) if s.model != "frozen" else FROZEN_STEP / s.m)
+    return fit(chosen, rule, s.steps, quantities(chosen, s.points), AXES, log_steps(s.steps, 20)).history
+
+
+run = experiment.run
 
 
 def problem(setting: Setting, device: str = "cpu") -> GramTraining:
@@ -178,7 +175,7 @@ def limit(setting: Setting, model: str = "network") -> xr.Dataset:
     return history.assign_coords(setting.coordinates(*axes))
 
 
-@cached
+@experiment.also
 def margins(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Observed label times output of every training sample, step by step; of the first member of every axis."""
     training = problem(setting, device)
@@ -218,10 +215,11 @@ def crossing(curves: xr.DataArray, x: str, level: float) -> fits.Fit:
     return fits.Fit(float(fits.crossing(curves, x, level)), (math.nan, math.nan), np.array(each))
 
 
-def stored(dataset: xr.Dataset) -> xr.Dataset:
-    """Of a paper run: how it ends, seed by seed, and both errors and the fit of flipped samples averaged over seeds."""
-    kept = dataset.squeeze("model", drop=True)
+@experiment.kept
+def kept(dataset: xr.Dataset) -> xr.Dataset:
+    """Of a run: how it ends, seed by seed, and both errors and the fit of flipped samples averaged over seeds."""
+    alone = dataset.squeeze("model", drop=True)
     with xr.set_options(keep_attrs=True):
-        curves = kept[["test_recycled", "test_fresh", "fitted_flipped"]].mean("seed").astype("float32")
-        last = kept[["test_recycled", "test_fresh"]].isel(step=-1, drop=True).astype("float32")
+        curves = alone[["test_recycled", "test_fresh", "fitted_flipped"]].mean("seed").astype("float32")
+        last = alone[["test_recycled", "test_fresh"]].isel(step=-1, drop=True).astype("float32")
     return curves.assign({f"{name}_last": last[name] for name in last})

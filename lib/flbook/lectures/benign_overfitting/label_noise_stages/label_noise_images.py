@@ -3,8 +3,8 @@
 Claim (Han et al. 2025, Figure on CIFAR-10 with VGG): training fits clean pictures first, and accuracy on fresh ones is
 best then; later the flipped ones are fitted, and accuracy falls.
 
-The default is a small convolutional network on scikit-learn's digits; `Setting.cifar` is a VGG on CIFAR-10's airplanes
-and automobiles, for a GPU.
+The default is a small convolutional network on scikit-learn's digits; the preset `cifar` is a VGG on CIFAR-10's
+airplanes and automobiles, for a GPU.
 """
 
 from dataclasses import dataclass
@@ -19,15 +19,13 @@ from flbook.domains import Count, FlipProbability, Natural, Positive
 from flbook.lectures.benign_overfitting.label_noise_stages.flipped_images import FlippedImages
 from flbook.lectures.benign_overfitting.label_noise_stages.vgg import VGG
 from flbook.models import ConvNet, identity
-from flbook.runs import Grid, axis, single_precision, sweeps
+from flbook.runs import Experiment, Grid, axis, single_precision
 from flbook.shapes import Quantity
 from flbook.training.batches import Batches
 from flbook.training.fit import fit
 from flbook.training.network import Training
 from flbook.training.optimizers import Momentum
 from flbook.training.problem import Problem
-
-VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -44,27 +42,6 @@ class Setting(Grid):
     batch: Count | None = None  # pictures a step; None is all of them, one step an epoch
     every: Count = 5  # epochs between records
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """Two pairs of digits, the network and its lazy rival, two epochs."""
-        return cls(model=("network", "lazy"), pair=("3 8", "1 7"), seed=(0, 1), n=30, epochs=2, every=2)
-
-    @classmethod
-    def rivals(cls) -> "Setting":
-        """The same network without its activation: a linear function of the pixels."""
-        return cls(model=("linear",))
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        """Two pairs of digits, two flip probabilities, the linear and the lazy rival."""
-        return cls(model=("network", "linear", "lazy"), pair=("3 8", "4 9"), flip_prob=(0.1, 0.2), n=200, epochs=150)
-
-    @classmethod
-    def cifar(cls) -> "Setting":
-        """A VGG with 11 layers on CIFAR-10's first two classes, 10 000 training pictures; for a GPU."""
-        return cls(model=("vgg",), pair=("airplane automobile",), seed=(0, 1, 2), n=10000, lr=0.01, epochs=60,
-                   batch=100, every=1)
-
     def check(self) -> None:
         """Refuse samples without flipped or without clean pictures, and records beyond the end."""
         for p in self.flip_prob:
@@ -75,20 +52,21 @@ class Setting(Grid):
             raise ValueError(f"every must lie between 1 and epochs = {self.epochs}; got {self.every}")
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Train every cell; dimensions (model, pair, flip_prob, seed, epoch)."""
-    rows = [
-        xr.concat([
-            xr.concat([one(setting, model, pair, p, device) for p in setting.flip_prob], "flip_prob")
-            for pair in setting.pair], "pair")
-        for model in setting.model
-    ]
-    whole = xr.concat(rows, "model").transpose("model", "pair", "flip_prob", "seed", "epoch")
-    return whole.assign_coords(setting.coordinates())
-
-
-run = sweeps(measure, chunk={"model": 1})
-stored = single_precision
+experiment = Experiment(
+    Setting, version=1, loops=("model", "pair", "flip_prob"), chunk={"model": 1}, stored="longer",
+    presets={
+        "tiny": ("Two pairs of digits, the network and its lazy rival, two epochs", dict(
+            model=("network", "lazy"), pair=("3 8", "1 7"), seed=(0, 1), n=30, epochs=2, every=2)),
+        "rivals": ("The same network without its activation: a linear function of the pixels", dict(
+            model=("linear",))),
+        "longer": ("Two pairs of digits, two flip probabilities, the linear and the lazy rival", dict(
+            model=("network", "linear", "lazy"), pair=("3 8", "4 9"), flip_prob=(0.1, 0.2), n=200, epochs=150)),
+        "cifar": ("For a GPU: a VGG with 11 layers on CIFAR-10's first two classes, 10 000 training pictures", dict(
+            model=("vgg",), pair=("airplane automobile",), seed=(0, 1, 2), n=10000, lr=0.01, epochs=60, batch=100,
+            every=1)),
+    },
+)
+experiment.kept(single_precision)
 
 
 def pictures(pair: str, n: int, flip_prob: float) -> FlippedImages:
@@ -122,10 +100,11 @@ def outputs(task: Problem, params: dict, x: torch.Tensor, at_once: int = 1000) -
         return torch.cat([task.predict(params, part) for part in x.split(at_once, dim=-4)], -1)
 
 
-def one(setting: Setting, model: str, pair: str, flip_prob: float, device: str) -> xr.Dataset:
-    """One cell of all axes but the seeds, step by step; dimensions (epoch, seed)."""
-    data = pictures(pair, setting.n, flip_prob)
-    task, truth, test = problem(setting, model, data, device), data.draw(setting.seed), data.draw_test(setting.seed)
+@experiment.cell
+def cell(s: Setting, device: str) -> xr.Dataset:
+    """Train one model on one pair of classes, and record every few epochs."""
+    data = pictures(s.pair, s.n, s.flip_prob)
+    task, truth, test = problem(s, s.model, data, device), data.draw(s.seed), data.draw_test(s.seed)
     y_test, x_test = test.y.to(task.x), test.x.to(task.x)
     flipped = (truth.y != truth.observed).to(task.x)
 
@@ -144,12 +123,15 @@ def one(setting: Setting, model: str, pair: str, flip_prob: float, device: str) 
                  "accuracy on fresh pictures", "fraction"),
         Quantity("small_loss", small_loss, (), "wrong labels among those of small loss", "fraction"),
     ]
-    per_epoch = 1 if setting.batch is None else setting.n // setting.batch
-    at = [epoch * per_epoch for epoch in range(0, setting.epochs + 1, setting.every)]
-    history = fit(task, Momentum(setting.lr, 0.9), at[-1], record, ("seed",), at).history
+    per_epoch = 1 if s.batch is None else s.n // s.batch
+    at = [epoch * per_epoch for epoch in range(0, s.epochs + 1, s.every)]
+    history = fit(task, Momentum(s.lr, 0.9), at[-1], record, ("seed",), at).history
     epoch = {"long_name": "epoch", "units": "1"}
     return history.assign_coords(step=history.step // per_epoch).rename(step="epoch").assign_coords(
         epoch=("epoch", [step // per_epoch for step in at], epoch))
+
+
+run = experiment.run
 
 
 def best_epoch(dataset: xr.Dataset) -> xr.DataArray:

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Annotated, Literal
 
-import numpy as np
 import torch
 import xarray as xr
 
-from flbook import devices, estimators, measures
+from flbook import estimators, measures
 from flbook.data.signal_noise import flipped_labels
 from flbook.domains import Count, FlipProbability, Natural, Positive, Probability, Range
 from flbook.lectures.benign_overfitting.leaky_relu.mixture import Mixture
@@ -23,12 +22,11 @@ from flbook.lectures.benign_overfitting.leaky_relu.stopping import Stop, descend
 from flbook.models.activations import LeakyReLU
 from flbook.models.cnn import initial_weights
 from flbook.rivals import rival
-from flbook.runs import Grid, axis, labelled, sweeps
+from flbook.runs import Experiment, Grid, axis
 from flbook.shapes import Quantity
 from flbook.training.fit import fit
 from flbook.training.optimizers import GradientDescent
 
-VERSION = 1
 STOPS = {"every label fitted": 0.0, "zero hinge loss": 1.0}
 
 
@@ -52,34 +50,6 @@ class Setting(Grid):
     limit: Natural = 100_000  # steps after which a member counts as not converged
     points: Count = 1024  # fresh samples to measure the test error on, each under both labels
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """A few small samples, network and rivals."""
-        return cls(model=("network", "linear", "lazy"), n=(8, 10), flip_prob=(0.1, 0.2), ratio=(2, 4), gamma=(3.0,),
-                   seed=(0, 1), m=3, points=256)
-
-    @classmethod
-    def rivals(cls) -> "Setting":
-        """What learns no feature, on data sets of `book`."""
-        return cls(model=("linear", "lazy"), n=(60,), ratio=(1, 2, 4, 8))
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        """The authors' grid: n = 50, 60, ..., 150, d/n = 1, ..., 10, five trials, 32 filters a sign."""
-        return cls(n=tuple(range(50, 160, 10)), ratio=tuple(range(1, 11)), seed=tuple(range(5)), m=32)
-
-    @classmethod
-    def signals(cls) -> "Setting":
-        """Samples against signal strength at d = 2n."""
-        return cls(n=(15, 20, 30, 40), ratio=(2,), gamma=(0.0025, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16),
-                   seed=tuple(range(5)), gamma_unit="1")
-
-    @classmethod
-    def flips(cls) -> "Setting":
-        """Numbers k of flipped labels, at a signal strength of 1/k."""
-        return cls(n=(40,), flip_prob=(0.05, 0.1, 0.2), ratio=(2, 4, 6, 8), gamma=(1.0,),
-                   seed=tuple(range(6)), gamma_unit="1/k")
-
     def check(self) -> None:
         """Refuse signals that are longer than a sample."""
         for n, flip_prob, ratio, gamma in product(self.n, self.flip_prob, self.ratio, self.gamma):
@@ -94,24 +64,67 @@ class Setting(Grid):
         return found
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Train every cell to zero hinge loss; dimensions (stop, model, n, flip_prob, ratio, gamma, seed)."""
-    cells = [_trained(problem(setting, n, p), setting, device) for n in setting.n for p in setting.flip_prob]
-    shape = (len(setting.n), len(setting.flip_prob))
-    joined = xr.concat(cells, "cell").assign_coords(cell=np.arange(len(cells)))
-    where = xr.DataArray(np.arange(len(cells)).reshape(shape), dims=("n", "flip_prob"))
-    found = joined.isel(cell=where).drop_vars("cell")
-    order = ("stop", "model", "n", "flip_prob", "ratio", "gamma", "seed")
-    return found.transpose(*order, missing_dims="ignore").assign_coords(setting.coordinates())
-
-
-run = sweeps(measure, chunk={"n": 6})
-
-
 def strength(setting: Setting, n: int, d: int, flip_prob: float, gamma: float) -> float:
     """The signal strength of a cell."""
     unit = {"1": 1, "1/n": 1 / n, "1/k": 1 / max(round(flip_prob * n), 1), "1/d": 1 / d}[setting.gamma_unit]
     return gamma * unit
+
+
+MODELS = ("stop", "model", "n", "flip_prob", "ratio", "gamma", "seed")  # what the networks have
+DATA = MODELS[2:]  # what the hard-margin classifier of the data has
+experiment = Experiment(
+    Setting, version=1, loops=("n", "flip_prob", "model"), left=("ratio", "gamma", "seed"), chunk={"n": 6},
+    stored="paper", beside={"stop": (STOPS, "stopped at")},
+    devices=("cpu",),  # whatever has stopped leaves the computation, so every step asks who has
+    gives={
+        "test_error": ("test error", "fraction", MODELS),
+        "train_error": ("training error", "fraction", MODELS),
+        "hinge_loss": ("hinge loss", "1", MODELS),
+        "steps": ("steps", "1", MODELS),
+        "norm": ("length of the weights |W|", "1", MODELS),
+        "margin": ("smallest margin of the linear readout", "1", MODELS),
+        "cosine": ("cosine between the linear readout and w*", "1", MODELS),
+        "readout_error": ("test error of the linear readout", "fraction", MODELS),
+        "svm_norm": ("length of the hard-margin classifier |w*|", "1", DATA),
+        "svm_error": ("test error of the hard-margin classifier", "fraction", DATA),
+    },
+    presets={
+        "tiny": ("A few small samples, network and rivals", dict(
+            model=("network", "linear", "lazy"), n=(8, 10), flip_prob=(0.1, 0.2), ratio=(2, 4), gamma=(3.0,),
+            seed=(0, 1), m=3, points=256)),
+        "rivals": ("What learns no feature, on data sets that the page runs", dict(
+            model=("linear", "lazy"), n=(60,), ratio=(1, 2, 4, 8))),
+        "signals": ("Samples against signal strength at d = 2n", dict(
+            n=(15, 20, 30, 40), ratio=(2,), gamma=(0.0025, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16),
+            seed=tuple(range(5)), gamma_unit="1")),
+        "flips": ("Numbers k of flipped labels, at a signal strength of 1/k", dict(
+            n=(40,), flip_prob=(0.05, 0.1, 0.2), ratio=(2, 4, 6, 8), gamma=(1.0,), seed=tuple(range(6)),
+            gamma_unit="1/k")),
+        "paper": ("The authors' grid: n = 50, 60, ..., 150, d/n = 1, ..., 10, five trials, 32 filters a sign", dict(
+            n=tuple(range(50, 160, 10)), ratio=tuple(range(1, 11)), seed=tuple(range(5)), m=32)),
+    },
+)
+
+
+@experiment.shared("n", "flip_prob")
+def data(s: Setting, device: str) -> tuple[SinglePatchTraining, torch.Tensor]:
+    """The problems that network and rivals train, and the hard-margin classifiers, in coefficients on the samples."""
+    training = problem(s, s.n, s.flip_prob)
+    return training, estimators.hard_margin(training.gram.x_x, training.observed.expand(*training.members, -1))
+
+
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, torch.Tensor]:
+    """Train one model to zero hinge loss and describe it at both stops, beside the classifier of the same data."""
+    training, svm = data(s, device)
+    chosen, square = rival(training, s.model), (svm * training.observed).sum(-1)
+    stops = descend(chosen.to(torch.float32), s.lr / (2 * s.m), tuple(STOPS.values()), s.limit)
+    rows = [described(chosen, stop, svm, s.points) for stop in stops]
+    return {name: torch.stack([row[name] for row in rows]) for name in rows[0]} | {
+        "svm_norm": square.sqrt(), "svm_error": readout_error(training, (svm * training.gram.x_mu).sum(-1), square)}
+
+
+run = experiment.run
 
 
 def problem(setting: Setting, n: int, flip_prob: float) -> SinglePatchTraining:
@@ -163,24 +176,6 @@ def race(setting: Setting, steps: int = 7000, fresh: int = 512, at: tuple[int, .
     return history.assign_coords(setting.coordinates("seed") | {"flipped": ("sample", (y != observed).numpy())})
 
 
-def _trained(problem: SinglePatchTraining, setting: Setting, device: str) -> xr.Dataset:
-    """One n and one number of flips: every model at both stops, beside the hard-margin classifier of the same data."""
-    axes, rows = ("ratio", "gamma", "seed"), []
-    svm = estimators.hard_margin(problem.gram.x_x, problem.observed.expand(*problem.members, -1))
-    for name in setting.model:
-        chosen = rival(problem, name)
-        training = chosen.to(devices.device(device), torch.float32)
-        stops = descend(training, setting.lr / (2 * setting.m), tuple(STOPS.values()), setting.limit)
-        rows.append([described(chosen, stop, svm, setting.points) for stop in stops])
-    dims = ("model", "stop", *axes)
-    found = {key: (dims, np.stack([[one[key] for one in row] for row in rows])) for key in rows[0][0]}
-    square = (svm * problem.observed).sum(-1)
-    error = readout_error(problem, (svm * problem.gram.x_mu).sum(-1), square)
-    found |= {"svm_norm": (axes, square.sqrt().numpy()), "svm_error": (axes, error.numpy())}
-    return labelled({name: (*found[name], *text) for name, text in NAMES.items()},
-                    {"stop": ("stop", list(STOPS), "stopped at")})
-
-
 def margin_error(setting: Setting, extra: float = 0.0) -> xr.DataArray:
     """Exact test error of the hard-margin classifier, without any training: first n, flips and strength of a setting.
 
@@ -196,40 +191,25 @@ def margin_error(setting: Setting, extra: float = 0.0) -> xr.DataArray:
                         {"long_name": "test error of the margin classifier", "units": "fraction"})
 
 
-def described(problem: SinglePatchTraining, stop: Stop, svm: torch.Tensor, points: int) -> dict[str, np.ndarray]:
+def described(problem: SinglePatchTraining, stop: Stop, svm: torch.Tensor, points: int) -> dict[str, torch.Tensor]:
     """What the networks look like at a stop. The readout is the linear classifier with weights ``sum_k a_k w_k``."""
-    params = {"x": stop.params["x"].cpu().double()}
+    params = {"x": stop.params["x"].double()}
     w_w, a = problem.weight_gram(params), problem.a
     on_x, on_mu = a @ problem.preactivations(params), problem.on_signal(params) @ a
     square = torch.einsum("k,...kl,l->...", a, w_w, a)
-    found = {
+    return {
         "test_error": measures.test_error(problem, params, points),
         "train_error": measures.train_error(problem, params),
         "hinge_loss": problem.train_loss(params),
-        "steps": stop.step.cpu().double(),
+        "steps": stop.step.double(),
         "norm": w_w.diagonal(dim1=-2, dim2=-1).sum(-1).sqrt(),
         "margin": (problem.observed * on_x).amin(-1) / square.sqrt(),
         "cosine": (svm * on_x).sum(-1) / (square * (svm * problem.observed).sum(-1)).sqrt(),
         "readout_error": readout_error(problem, on_mu, square),
     }
-    return {name: value.numpy() for name, value in found.items()}
 
 
 def readout_error(problem: SinglePatchTraining, on_mu: torch.Tensor, square: torch.Tensor) -> torch.Tensor:
     r"""Exact test error of a linear classifier w from :math:`\langle w, \mu\rangle` and :math:`\|w\|^2`."""
     across = (square - on_mu**2 / problem.gram.mu_mu).clamp(min=0).sqrt()
     return torch.special.ndtr(-on_mu / (problem.sigma_xi * across))
-
-
-NAMES = {
-    "test_error": ("test error", "fraction"),
-    "train_error": ("training error", "fraction"),
-    "hinge_loss": ("hinge loss", "1"),
-    "steps": ("steps", "1"),
-    "norm": ("length of the weights |W|", "1"),
-    "margin": ("smallest margin of the linear readout", "1"),
-    "cosine": ("cosine between the linear readout and w*", "1"),
-    "readout_error": ("test error of the linear readout", "fraction"),
-    "svm_norm": ("length of the hard-margin classifier |w*|", "1"),
-    "svm_error": ("test error of the hard-margin classifier", "fraction"),
-}

@@ -9,7 +9,6 @@ error, about :math:`\Phi(-(1-2p)\sqrt r)` with :math:`r = n\|\mu\|^4/d`, and the
 from dataclasses import dataclass
 
 import torch
-import xarray as xr
 
 from flbook import devices, measures
 from flbook.data.signal_noise import flipped_labels
@@ -17,12 +16,10 @@ from flbook.domains import Count, FlipProbability, Natural, NonNegative, Positiv
 from flbook.dynamics.wishart import check_room, draw_gram
 from flbook.lectures.benign_overfitting.leaky_relu.single_patch import SampleGram, SinglePatchTraining
 from flbook.models.activations import SmoothLeakyReLU
-from flbook.runs import Grid, axis, labelled, sweeps
+from flbook.runs import Experiment, Grid, axis
 from flbook.training.fit import fit
 from flbook.training.losses import logistic
 from flbook.training.optimizers import GradientDescent
-
-VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -45,46 +42,48 @@ class Setting(Grid):
     steps: Natural = 50
     points: Count = 2048  # fresh samples to measure the test error on, each under both labels
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """Two dimensions and signals, few samples."""
-        return cls(d=(1e5, 1e6), r=(0.3, 1.0), seed=(0, 1), n=20, m=3, steps=30, points=256)
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        """More dimensions and seeds; the paper has no experiment of its own."""
-        return cls(d=(2e4, 2e5, 2e6, 2e7), seed=tuple(range(200)), steps=200)
-
     def check(self) -> None:
         """Refuse too few dimensions."""
         check_room(self.n, 2 * self.m, int(min(self.d)))
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Train every network; dimensions (d, seed, r)."""
-    y, observed = flipped_labels(setting.n, setting.flip_prob, 0)
-    d = torch.tensor(setting.d, dtype=torch.float64)
-    mu = (torch.tensor(setting.r, dtype=torch.float64) * d[:, None] / setting.n) ** 0.25  # (d, r)
-    grams = [draw_gram(setting.n, 2 * setting.m, int(one), sigma_0=setting.sigma_0, seed=setting.seed).with_signals(row)
-             for one, row in zip(setting.d, mu, strict=True)]
-    gram = SampleGram(*(torch.stack(part) for part in zip(*(SampleGram.added(one, y) for one in grams), strict=True)))
-    activation = SmoothLeakyReLU(setting.leak, setting.sharpness)
-    training = SinglePatchTraining(gram, observed, (2 * setting.m) ** -0.5, activation, logistic)
+experiment = Experiment(
+    Setting, version=1, loops=("d",), left=("seed", "r"), chunk={"seed": 14, "d": 2},
+    gives={
+        "test_error": ("test error", "fraction"),
+        "train_error": ("training error", "fraction"),
+        "cosine": ("cosine between readout and average", "1"),
+        "bend": ("share of pre-activations beyond the bend", "fraction"),
+    },
+    presets={
+        "tiny": ("Two dimensions and signals, few samples", dict(
+            d=(1e5, 1e6), r=(0.3, 1.0), seed=(0, 1), n=20, m=3, steps=30, points=256)),
+        "longer": ("More dimensions and seeds; the paper has no experiment of its own", dict(
+            d=(2e4, 2e5, 2e6, 2e7), seed=tuple(range(200)), steps=200)),
+    },
+)
+
+
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, torch.Tensor]:
+    """Train the networks of one dimension, and hold them against the average of their samples."""
+    y, observed = flipped_labels(s.n, s.flip_prob, 0)
+    gram = draw_gram(s.n, 2 * s.m, int(s.d), sigma_0=s.sigma_0, seed=s.seed)
+    mu = (torch.tensor(s.r, dtype=torch.float64) * s.d / s.n) ** 0.25
+    activation = SmoothLeakyReLU(s.leak, s.sharpness)
+    training = SinglePatchTraining(
+        SampleGram.added(gram.with_signals(mu), y), observed, (2 * s.m) ** -0.5, activation, logistic)
     training = training.to(devices.device(device))
-    rate = (setting.lr * setting.n / d)[:, None, None].to(training.observed)
-    params = fit(training, GradientDescent(rate), setting.steps).params
-    a, average = training.a, training.observed
-    on_x = a @ training.preactivations(params)
+    params = fit(training, GradientDescent(s.lr * s.n / s.d), s.steps).params
+    a, average, on_filters = training.a, training.observed, training.preactivations(params)
     square = torch.einsum("k,...kl,l->...", a, training.weight_gram(params), a)
     length = torch.einsum("n,...np,p->...", average, training.gram.x_x, average)
-    columns = {
-        "test_error": (measures.test_error(training, params, setting.points), "test error", "fraction"),
-        "train_error": (measures.train_error(training, params), "training error", "fraction"),
-        "cosine": ((on_x * average).sum(-1) / (square * length).sqrt(), "cosine between readout and average", "1"),
-        "bend": ((training.preactivations(params).abs() * setting.sharpness > 2).double().mean((-2, -1)),
-                 "share of pre-activations beyond the bend", "fraction"),
+    return {
+        "test_error": measures.test_error(training, params, s.points),
+        "train_error": measures.train_error(training, params),
+        "cosine": (a @ on_filters * average).sum(-1) / (square * length).sqrt(),
+        "bend": (on_filters.abs() * s.sharpness > 2).double().mean((-2, -1)),
     }
-    return labelled({name: (("d", "seed", "r"), *column) for name, column in columns.items()}, setting.coordinates())
 
 
-run = sweeps(measure, chunk={"seed": 14, "d": 2})
+run = experiment.run

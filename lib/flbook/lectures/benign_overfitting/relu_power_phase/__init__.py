@@ -26,12 +26,11 @@ from flbook.dynamics.wishart import check_room, draw_gram
 from flbook.lectures.benign_overfitting.relu_power_phase import blow_up, race
 from flbook.models.activations import ReLUPower
 from flbook.rivals import RIVALS, Rival, rival
-from flbook.runs import Grid, axis, cached, labelled, lattice, sweeps
+from flbook.runs import Experiment, Grid, axis, labelled, lattice
 from flbook.shapes import Quantity
 from flbook.training.fit import fit, log_steps
 from flbook.training.optimizers import GradientDescent
-
-VERSION = 1
+from flbook.training.problem import Params, Problem
 
 TIME = {"long_name": "learning time η σ_ξ² d t / m", "units": "1"}
 
@@ -52,45 +51,6 @@ class Setting(Grid):
     steps: Natural = 600
     points: Count = 512  # fresh noise patches to measure the test error on, each under both labels
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """Either side of the boundary in a blink, every model."""
-        return cls(model=("network", *RIVALS, "forecast"), n=(10,), d=(500, 2000), snr=(0.1, 1.2), seed=(0, 1, 2),
-                   steps=10, points=64)
-
-    @classmethod
-    def book(cls) -> "Setting":
-        """The boundary against the dimension, at q = 3, and its forecast."""
-        return cls(model=("network", "forecast"))
-
-    @classmethod
-    def relu(cls) -> "Setting":
-        """The same data and dimensions with ReLU, q = 1, which has to start far smaller and may step further."""
-        return cls(q=(1.0,), snr=lattice(0.006, 0.4, 12), start=1e-5, lr=1.0, steps=400)
-
-    @classmethod
-    def rivals(cls) -> "Setting":
-        """One dimension, from far below the network's boundary to above it, with what learns no feature beside it."""
-        return cls(model=("network", *RIVALS), d=(16000,), snr=lattice(0.02, 1.0, 13), seed=tuple(range(10)),
-                   steps=400)
-
-    @classmethod
-    def lazy(cls) -> "Setting":
-        """The boundary of the lazy network against the dimension."""
-        return cls(model=("lazy",), snr=lattice(0.12, 0.5, 8), seed=tuple(range(12)), steps=400)
-
-    @classmethod
-    def clocks(cls) -> "Setting":
-        """Two regimes and several sample sizes in steps small enough to time a blow-up, in a dimension that costs
-        nothing: memorised vectors do not meet."""
-        return cls(n=(10, 20, 40), d=(1000000,), snr=(0.05, 0.9, 1.2, 1.6), seed=tuple(range(16)), lr=0.004, steps=1500)
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        """Two powers, four sample sizes, four dimensions, and every forecast."""
-        return cls(model=("network", "forecast"), q=(3.0, 4.0), n=(10, 20, 40, 80), d=(4000, 16000, 64000, 256000),
-                   snr=lattice(0.16, 1.0, 13), steps=2000)
-
     def check(self) -> None:
         """Refuse forecasts without a finite end, and cells in which vectors are too short."""
         slowest = min(self.q)
@@ -100,33 +60,64 @@ class Setting(Grid):
             check_room(n, 2 * self.m, d)
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Train every cell to the end; dimensions (q, n, model, d, seed, snr). A forecast has no training error or loss."""
-    cells = [_cell(setting, q, n, name, device) for q, n, name in product(setting.q, setting.n, setting.model)]
-    dims = ("q", "n", "model", "d", "seed", "snr")
-    names = {"test_error": ("test error", "fraction"), "test_loss": ("test loss", "nats"),
-             "train_error": ("training error", "fraction"), "train_loss": ("training loss", "nats")}
-    return labelled({name: (dims, column, *text)
-                     for (name, text), column in zip(names.items(), zip(*cells, strict=True), strict=True)},
-                    setting.coordinates())
+experiment = Experiment(
+    Setting, version=1, loops=("q", "n", "model"), left=("d", "seed", "snr"), chunk={"q": 1, "n": 1, "d": 3},
+    stored="longer",
+    gives={
+        "test_error": ("test error", "fraction"),
+        "test_loss": ("test loss", "nats"),
+        "train_error": ("training error", "fraction"),
+        "train_loss": ("training loss", "nats"),
+    },
+    presets={
+        "tiny": ("Either side of the boundary in a blink, every model", dict(
+            model=("network", *RIVALS, "forecast"), n=(10,), d=(500, 2000), snr=(0.1, 1.2), seed=(0, 1, 2), steps=10,
+            points=64)),
+        "book": ("The boundary against the dimension, at q = 3, and its forecast", dict(model=("network", "forecast"))),
+        "relu": ("The same data and dimensions with ReLU, q = 1, which has to start far smaller and may step further",
+                 dict(q=(1.0,), snr=lattice(0.006, 0.4, 12), start=1e-5, lr=1.0, steps=400)),
+        "rivals": ("One dimension, from far below the network's boundary to above it, beside what learns no feature",
+                   dict(model=("network", *RIVALS), d=(16000,), snr=lattice(0.02, 1.0, 13), seed=tuple(range(10)),
+                        steps=400)),
+        "lazy": ("The boundary of the lazy network against the dimension", dict(
+            model=("lazy",), snr=lattice(0.12, 0.5, 8), seed=tuple(range(12)), steps=400)),
+        "clocks": ("Two regimes and several sample sizes, in steps small enough to time a blow-up", dict(
+            n=(10, 20, 40), snr=(0.05, 0.9, 1.2, 1.6), seed=tuple(range(16)), lr=0.004, steps=1500,
+            d=(1000000,))),  # costs nothing, and memorised vectors do not meet there
+        "longer": ("Two powers, four sample sizes, four dimensions, and every forecast", dict(
+            model=("network", "forecast"), q=(3.0, 4.0), n=(10, 20, 40, 80), d=(4000, 16000, 64000, 256000),
+            snr=lattice(0.16, 1.0, 13), steps=2000)),
+    },
+)
 
 
-run = sweeps(measure, chunk={"q": 1, "n": 1, "d": 3})
+@experiment.shared("q", "n")
+def drawn(s: Setting, device: str) -> GramTraining:
+    """The problems that network and rivals train."""
+    return problem(s, s.q, s.n, device)
 
 
-def _cell(setting: Setting, q: float, n: int, name: str, device: str) -> tuple[torch.Tensor, ...]:
-    """Test error, test loss, training error and training loss of one model, each of shape (d, seed, snr)."""
-    if name == "forecast":
-        chosen = exact(setting, q, n).to(devices.device(device))
-        params = race.forecast(chosen)
-    else:
-        training = problem(setting, q, n, device)
-        chosen = rival(training, name)
-        params = fit(chosen, GradientDescent(step_size(setting, n, training.gram.w_w, name, q)), setting.steps).params
-    test = [of(chosen, params, setting.points).float() for of in (measures.test_error, measures.test_loss)]
-    if name == "forecast":
-        return *test, *[torch.full_like(test[0], torch.nan)] * 2
-    return *test, measures.train_error(chosen, params), chosen.train_loss(params)
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, torch.Tensor]:
+    """Train one model to the end, or forecast the network's; a forecast has no training error or loss."""
+    if s.model == "forecast":
+        chosen = exact(s, s.q, s.n).to(devices.device(device))
+        found = tested(chosen, race.forecast(chosen), s.points)
+        return found | dict.fromkeys(("train_error", "train_loss"), torch.full_like(found["test_error"], torch.nan))
+    training = drawn(s, device)
+    chosen = rival(training, s.model)
+    params = fit(chosen, GradientDescent(step_size(s, s.n, training.gram.w_w, s.model, s.q)), s.steps).params
+    return tested(chosen, params, s.points) | {
+        "train_error": measures.train_error(chosen, params), "train_loss": chosen.train_loss(params)}
+
+
+run = experiment.run
+
+
+def tested(chosen: Problem, params: Params, points: int) -> dict[str, torch.Tensor]:
+    """What fresh samples say, in float32: a forecast is made in float64."""
+    return {"test_error": measures.test_error(chosen, params, points).float(),
+            "test_loss": measures.test_loss(chosen, params, points).float()}
 
 
 def problem(setting: Setting, q: float, n: int, device: str = "cpu") -> GramTraining:
@@ -158,7 +149,7 @@ def step_size(setting: Setting, n: int, like: torch.Tensor, model: str = "networ
     return (factor[model] * unit)[:, None, None].to(like)
 
 
-@cached
+@experiment.also
 def growth(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Signal learned and noise memorised over time, first q and n: largest gamma and rho; (step, d, seed, snr)."""
     q, n = setting.q[0], setting.n[0]
@@ -171,7 +162,7 @@ def growth(setting: Setting, device: str = "cpu") -> xr.Dataset:
     return history.assign_coords(setting.coordinates(*axes) | {"time": time})
 
 
-@cached
+@experiment.also
 def clocks(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """When signal and noise reach 1, measured and in closed form, over (n, seed, snr) at the first q and d.
 
@@ -224,7 +215,7 @@ def _watched(setting: Setting, q: float, n: int, device: str) -> xr.Dataset:
     return fit(training, rule, setting.steps, record, axes, log_steps(setting.steps, 400)).history.isel(d=0)
 
 
-@cached
+@experiment.also
 def paths(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Every contestant over time at the first q, n and d: u (step, seed, snr, filter), z (step, seed, snr, sample)."""
     history = _watched(setting.thinned(d=setting.d[:1]), setting.q[0], setting.n[0], device)
@@ -241,11 +232,12 @@ def _reached(steps: np.ndarray, values: np.ndarray, level: float = 1.0) -> np.nd
     return np.where(above.any(0), steps[k - 1] + part * (steps[k] - steps[k - 1]), np.nan)
 
 
-def stored(dataset: xr.Dataset) -> xr.Dataset:
+@experiment.kept
+def kept(dataset: xr.Dataset) -> xr.Dataset:
     """Of the full grid, what the package keeps: test errors seed by seed as 16-bit numbers, the rest as means."""
     with xr.set_options(keep_attrs=True):
-        kept = dataset.astype("float32")
+        means = dataset.astype("float32")
         for name in ("test_loss", "train_error", "train_loss"):
-            kept[name] = kept[name].mean("seed")
-    kept["test_error"].encoding = {"dtype": "int16", "scale_factor": 1e-4, "_FillValue": -1}
-    return kept
+            means[name] = means[name].mean("seed")
+    means["test_error"].encoding = {"dtype": "int16", "scale_factor": 1e-4, "_FillValue": -1}
+    return means

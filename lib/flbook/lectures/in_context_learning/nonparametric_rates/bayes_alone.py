@@ -39,9 +39,10 @@ def bayes_alone(features, groups: list[range], variance: Tensor, noise: float):
 
     def predict(context: Context, query: Tensor) -> Tensor:
         phi = features(context.x)
+        known = columns.to(phi.device), last.to(phi.device), precision.to(phi.device)
         gram = torch.einsum("bni,bnj->bij", phi, phi) / noise**2
         moment = torch.einsum("bni,bn->bi", phi, context.y) / noise**2
-        means = torch.stack([_mean(*one, columns, last, precision) for one in zip(gram, moment, strict=True)])
+        means = torch.stack([_mean(*one, *known) for one in zip(gram, moment, strict=True)])
         return torch.einsum("bqi,bi->bq", features(query), means)
 
     return predict

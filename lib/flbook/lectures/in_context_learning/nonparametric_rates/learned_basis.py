@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-import xarray as xr
 from torch import Tensor
 
 from flbook import devices
@@ -25,11 +24,10 @@ from flbook.lectures.in_context_learning.shared.prompt_pool import PromptPool, t
 from flbook.models import kernels
 from flbook.models.activations import relu
 from flbook.models.layers import MLP
-from flbook.runs import Grid, axis, labelled, single_precision, sweeps
+from flbook.runs import Experiment, Grid, axis, single_precision
 from flbook.shapes import Context
 from flbook.training.pretrain import Recipe, pretrain
 
-VERSION = 1
 MODELS = ("learned features", "frozen features", "kernel ridge", "attention on the basis", "ridge on the basis")
 TEST_PROMPTS = 128
 
@@ -51,16 +49,6 @@ class Setting(Grid):
     batch: Count = 32
     lr: Positive = 0.02
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """Two hidden features of two inputs, few prompts and some more."""
-        return cls(n=(12,), T=(8, 64), seed=(0, 1), d=2, hidden=2, width=8, queries=4, steps=80, batch=8, s=1.0)
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        """The paper's T = n = 512 and 50 passes of it in batches of 64, with fewer and more of both around it."""
-        return cls(n=(64, 512), T=(128, 512, 2048), seed=tuple(range(5)), steps=400, batch=64)
-
     def check(self) -> None:
         """Refuse more hidden features than there are."""
         self.data(self.n[0], self.seed[0])
@@ -76,26 +64,43 @@ class Setting(Grid):
         return variance / variance.sum()
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Risk on fresh prompts, dimensions (model, n, T, seed); ``train`` is that of learned features on their prompts."""
-    risks, losses = [], []
-    for n in setting.n:
-        test = Laws(setting, n).draw(TEST_PROMPTS, setting.seed, 1, devices.device(device))
-        rivals = torch.stack([kernel_ridge(setting, test), *by_basis(setting, n, test)])
-        for T in setting.T:
-            models = [learned(setting, n, T, frozen, device) for frozen in (False, True)]
-            with torch.no_grad():
-                own = torch.stack([error(model(test.context, test.query), test.target) for model in models])
-                pool = Laws(setting, n).draw(min(T, TEST_PROMPTS), setting.seed, 0, device)
-                losses.append(error(models[0](pool.context, pool.query), pool.observed))
-            risks.append(torch.cat([own, rivals]))
-    return labelled({"risk": (("model", "n", "T", "seed"), torch.stack(risks, 1), "risk R"),
-                     "train": (("n", "T", "seed"), losses, "squared error on pretraining prompts")},
-                    {"model": ("model", list(MODELS), "model"), **setting.coordinates()})
+experiment = Experiment(
+    Setting, version=1, loops=("n", "T"), chunk={"n": 1, "T": 1}, stored="paper",
+    gives={
+        "risk": ("risk R", "1", ("model", "n", "T", "seed")),
+        "train": ("squared error on pretraining prompts", "1"),
+    },
+    beside={"model": (MODELS, "model")},
+    presets={
+        "tiny": ("Two hidden features of two inputs, few prompts and some more", dict(
+            n=(12,), T=(8, 64), seed=(0, 1), d=2, hidden=2, width=8, queries=4, steps=80, batch=8, s=1.0)),
+        "paper": ("The paper's T = n = 512 and 50 passes of it in batches of 64, with fewer and more of both", dict(
+            n=(64, 512), T=(128, 512, 2048), seed=tuple(range(5)), steps=400, batch=64)),
+    },
+)
+experiment.kept(single_precision)
 
 
-run = sweeps(measure, chunk={"n": 1, "T": 1})
-stored = single_precision
+@experiment.shared("n")
+def test_and_rivals(s: Setting, device: str) -> tuple[Prompts, Tensor]:
+    """The test prompts of one length, and the risk on them of the rivals that see no pretraining."""
+    test = Laws(s, s.n).draw(TEST_PROMPTS, s.seed, 1, devices.device(device))
+    return test, torch.stack([kernel_ridge(s, test), *by_basis(s, s.n, test)])
+
+
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, Tensor]:
+    """Risk on fresh prompts of all models; ``train`` is that of learned features on their own prompts."""
+    test, rivals = test_and_rivals(s, device)
+    models = [learned(s, s.n, s.T, frozen, device) for frozen in (False, True)]
+    with torch.no_grad():
+        own = torch.stack([error(model(test.context, test.query), test.target) for model in models])
+        pool = Laws(s, s.n).draw(min(s.T, TEST_PROMPTS), s.seed, 0, devices.device(device))
+        train = error(models[0](pool.context, pool.query), pool.observed)
+    return {"risk": torch.cat([own, rivals]), "train": train}
+
+
+run = experiment.run
 
 
 @dataclass(frozen=True)

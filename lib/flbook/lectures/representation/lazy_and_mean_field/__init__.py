@@ -21,16 +21,24 @@ from flbook.domains import Count, Natural, Positive
 from flbook.dynamics.tangent_kernel import kernel_descent, kernel_ridge, neuron_kernel, relative_change
 from flbook.lectures.representation.shared.teacher import Teacher, TeacherSample
 from flbook.models.two_layer import TwoLayer
-from flbook.runs import Grid, axis, cached, single_precision, sweeps
+from flbook.runs import Experiment, Grid, axis, single_precision
 from flbook.shapes import Quantity
 from flbook.training.fit import fit
 from flbook.training.losses import squared
 from flbook.training.network import Training
 from flbook.training.optimizers import GradientDescent
 
-VERSION = 1
-
 MODELS = ("network", "tangent", "kernel", "frozen", "linear")
+GIVES = {
+    "train_error": ("training error", "fraction"),
+    "test_error": ("test error", "fraction"),
+    "moved": ("‖W(t) − W(0)‖ / ‖W(0)‖", "1"),
+    "distance": ("‖W(t) − W(0)‖", "1"),
+    "kernel_change": ("‖Θ(t) − Θ(0)‖ / ‖Θ(0)‖", "1"),
+    "aligned": ("share of ‖W‖² on the teacher's directions", "fraction"),
+    "nonlinearity": ("distance to the linearised network", "fraction"),
+}
+AXES = ("power", "width", "seed")
 RIDGES = torch.logspace(-5, 3, 33, dtype=torch.float64)
 
 
@@ -49,26 +57,6 @@ class Setting(Grid):
     lr: Positive = 1.0  # flow time of a step
     time: Positive = 60.0
     points: Count = 500  # fresh samples to measure the test error on
-
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """Two scalings of two small networks."""
-        return cls(power=(0.5, 1.0), width=(16, 64), seed=(0, 1, 2), n=20, d=5, lr=0.5, time=10.0, points=50)
-
-    @classmethod
-    def scales(cls, start: str = "paired") -> "Setting":
-        """One width and the output enlarged by alpha = 1, 2, 4, ..., 64: from mean field to far beyond lazy."""
-        return cls(width=(64,), power=tuple(1 - k / 6 for k in range(7)), start=start)
-
-    @classmethod
-    def plane(cls) -> "Setting":
-        """Two dimensions and three directions, for pictures of every neuron."""
-        return cls(power=(0.5, 1.0), width=(200,), seed=(0,), n=200, d=2, directions=3, time=300.0)
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        """Eight widths up to 8192 and twenty seeds."""
-        return cls(width=tuple(2**k for k in range(6, 14)), seed=tuple(range(20)))
 
     def check(self) -> None:
         """Refuse an odd width, directions that do not fit, and a step longer than the training."""
@@ -89,33 +77,41 @@ class Setting(Grid):
         return round(self.time / self.lr)
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Train every cell to the end; dimensions (power, width, seed), errors of all models also (model)."""
-    columns = []
-    for width in setting.width:
-        training = problem(setting, width, device)
-        fresh = fresh_samples(setting, training)
-        record = quantities(setting, training, fresh)
-        descent, axes, last = rule(setting, training), ("power", "seed"), (setting.steps,)
-        params, history = fit(training, descent, setting.steps, record, axes, last)
-        others = rivals(setting, training, fresh)
-        end = history.isel(step=0, drop=True)
-        for name, truth, place in (("train_error", training.observed, 0), ("test_error", fresh.y, 1)):
-            errors = [error(outputs[place], truth).cpu().numpy() for outputs in others.values()]
-            rows = [end[name], *(xr.zeros_like(end[name]) + row for row in errors)]  # a rival knows no power
-            end[name] = xr.concat(rows, "model").assign_attrs(end[name].attrs)
-        f, tangent = training.predict(params, fresh.x), others["tangent"][1]
-        gap = (f - tangent).square().mean(-1).sqrt() / tangent.square().mean(-1).sqrt()
-        about = {"long_name": "distance to the linearised network", "units": "fraction"}
-        end["nonlinearity"] = (("power", "seed"), gap.cpu().numpy(), about)
-        columns.append(end)
-    whole = xr.concat(columns, "width").transpose("model", "power", "width", "seed", missing_dims="ignore")
-    model = ("model", list(MODELS), {"long_name": "model", "units": "1"})
-    return whole.assign_coords(setting.coordinates()).assign_coords(model=model)
+experiment = Experiment(
+    Setting, version=1, loops=("width",), chunk={"width": 1, "seed": 3}, stored="longer",
+    gives={name: (*about, ("model", *AXES) if name.endswith("error") else AXES) for name, about in GIVES.items()},
+    beside={"model": (MODELS, "model")},
+    presets={
+        "tiny": ("Two scalings of two small networks", dict(
+            power=(0.5, 1.0), width=(16, 64), seed=(0, 1, 2), n=20, d=5, lr=0.5, time=10.0, points=50)),
+        "enlarged": ("One width, the output enlarged by α = 1, 2, 4, ..., 64: from mean field to far beyond lazy", dict(
+            width=(64,), power=tuple(1 - k / 6 for k in range(7)))),
+        "plane": ("Two dimensions and three directions, for pictures of every neuron", dict(
+            power=(0.5, 1.0), width=(200,), seed=(0,), n=200, d=2, directions=3, time=300.0)),
+        "longer": ("Eight widths up to 8192 and twenty seeds", dict(
+            width=tuple(2**k for k in range(6, 14)), seed=tuple(range(20)))),
+    },
+)
+experiment.kept(single_precision)
 
 
-run = sweeps(measure, chunk={"width": 1, "seed": 3})
-stored = single_precision
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, Tensor]:
+    """Train the networks of one width to the end; errors of all models, of which a rival knows no power."""
+    training = problem(s, s.width, device)
+    fresh = fresh_samples(s, training)
+    params = fit(training, rule(s, training), s.steps).params
+    others = rivals(s, training, fresh)
+    found = {quantity.name: quantity.of(params) for quantity in quantities(s, training, fresh)}
+    for name, truth, place in (("train_error", training.observed, 0), ("test_error", fresh.y, 1)):
+        errors = [error(outputs[place], truth).expand_as(found[name]) for outputs in others.values()]
+        found[name] = torch.stack([found[name], *errors])
+    tangent = others["tangent"][1]
+    gap = (training.predict(params, fresh.x) - tangent).square().mean(-1).sqrt()
+    return found | {"nonlinearity": gap / tangent.square().mean(-1).sqrt()}
+
+
+run = experiment.run
 
 
 def alpha(setting: Setting, width: int) -> xr.DataArray:
@@ -155,14 +151,15 @@ def quantities(setting: Setting, training: Training, fresh: TeacherSample) -> li
         w = params["w"]
         return torch.einsum("...kd,db->...kb", w, basis).square().sum((-2, -1)) / w.square().sum((-2, -1))
 
-    return [
-        Quantity("train_error", lambda p: error(training.predict(p), y), (), "training error", "fraction"),
-        Quantity("test_error", lambda p: error(training.predict(p, fresh.x), fresh.y), (), "test error", "fraction"),
-        Quantity("moved", lambda p: relative_change(p["w"], w_0), (), "‖W(t) − W(0)‖ / ‖W(0)‖"),
-        Quantity("distance", lambda p: (p["w"] - w_0).square().sum((-2, -1)).sqrt(), (), "‖W(t) − W(0)‖"),
-        Quantity("kernel_change", kernel_change, (), "‖Θ(t) − Θ(0)‖ / ‖Θ(0)‖"),
-        Quantity("aligned", aligned, (), "share of ‖W‖² on the teacher's directions", "fraction"),
-    ]
+    of = {
+        "train_error": lambda p: error(training.predict(p), y),
+        "test_error": lambda p: error(training.predict(p, fresh.x), fresh.y),
+        "moved": lambda p: relative_change(p["w"], w_0),
+        "distance": lambda p: (p["w"] - w_0).square().sum((-2, -1)).sqrt(),
+        "kernel_change": kernel_change,
+        "aligned": aligned,
+    }
+    return [Quantity(name, value, (), *GIVES[name]) for name, value in of.items()]
 
 
 def fresh_samples(setting: Setting, training: Training) -> TeacherSample:
@@ -211,12 +208,12 @@ def line_then_curve(setting: Setting) -> Tensor:
 def best_ridge(kernel: Tensor, y: Tensor, y_fresh: Tensor) -> Tensor:
     """Outputs on all samples, at the ridge whose error on the fresh ones is least for each member."""
     n = y.shape[-1]
-    outputs = kernel_ridge(kernel[..., :n, :], kernel, y, RIDGES.to(kernel))
+    outputs = kernel_ridge(kernel[..., :n, :], kernel, y, RIDGES)
     best = error(outputs[..., n:], y_fresh[..., None, :]).argmin(-1)
     return torch.take_along_dim(outputs, best[..., None, None], -2)[..., 0, :]
 
 
-@cached
+@experiment.also
 def race(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Training over flow time at the first width; dimensions (time, power, seed), with the tangent model's error."""
     training = problem(setting, setting.width[0], device)

@@ -21,15 +21,14 @@ from flbook.lectures.training_strategies.cutmix.pasting import CutMix, Cutout, P
 from flbook.lectures.training_strategies.cutmix.resting import resting_output
 from flbook.lectures.training_strategies.shared.rare_features import RareFeatures
 from flbook.models.cnn import TwoLayerCNN
-from flbook.runs import Grid, axis, cached, labelled, sweeps
+from flbook.runs import Experiment, Grid, axis
 from flbook.shapes import Quantity, signs
 from flbook.training.fit import fit, log_steps
 from flbook.training.optimizers import GradientDescent
 
-VERSION = 1
-
 RECIPES = ("plain", "Cutout", "CutMix", "label smoothing", "one patch", "one patch, smoothed", "labels only",
            "inputs only")  # fmt: skip
+FREQUENCY = {"long_name": "frequency of the feature ρ", "units": "1"}
 
 
 @dataclass(frozen=True)
@@ -53,16 +52,6 @@ class Setting(Grid):
     steps: Count = 3000
     points: Count = 1024  # fresh samples of each feature and label
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """All recipes in a blink."""
-        return cls(recipe=RECIPES, seed=(0, 1), n=40, d=200, steps=20, points=64)
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        """The paper's number of samples, as we remember it."""
-        return cls(recipe=RECIPES, n=300)
-
     def check(self) -> None:
         """Refuse what the data model would."""
         self.data()
@@ -72,6 +61,20 @@ class Setting(Grid):
         common = round(1 - self.rare - self.very_rare, 12)
         return RareFeatures(self.n, self.d, self.patches, (common, self.rare, self.very_rare), self.sigma_d,
                             self.sigma_b, self.trace)  # fmt: skip
+
+
+experiment = Experiment(
+    Setting, version=1, loops=("recipe",), chunk={"recipe": 1},
+    beside={"frequency": (lambda setting: setting.data().frequency, *FREQUENCY.values())},
+    gives={
+        "z": ("output on the feature z", "1", ("recipe", "seed", "frequency")),
+        "test_error": ("test error", "fraction", ("recipe", "seed", "frequency")),
+    },
+    presets={
+        "tiny": ("All recipes in a blink", dict(recipe=RECIPES, seed=(0, 1), n=40, d=200, steps=20, points=64)),
+        "longer": ("All recipes on 300 samples, the paper's number as we remember it", dict(recipe=RECIPES, n=300)),
+    },
+)
 
 
 def recipe_of(setting: Setting, name: str) -> Cutout | CutMix:
@@ -108,23 +111,18 @@ def problem(
     return training.to(devices.device(device), dtype)
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Train every cell to the end; dimensions (recipe, seed, frequency)."""
-    cells = []
-    for name in setting.recipe:
-        training = problem(setting, recipe_of(setting, name), device)
-        params = fit(training, GradientDescent(setting.lr * setting.m), setting.steps).params
-        cells.append((feature_parts(training, params), errors(training, params, setting.data(), setting.points)))
-    z, error = (torch.stack(column) for column in zip(*cells, strict=True))
-    dims = ("recipe", "seed", "frequency")
-    return labelled({"z": (dims, z, "output on the feature z"), "test_error": (dims, error, "test error", "fraction")},
-                    setting.coordinates() | _frequencies(setting))  # fmt: skip
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, torch.Tensor]:
+    """Train by one recipe to the end; a number for each seed and feature."""
+    training = problem(s, recipe_of(s, s.recipe), device)
+    params = fit(training, GradientDescent(s.lr * s.m), s.steps).params
+    return {"z": feature_parts(training, params), "test_error": errors(training, params, s.data(), s.points)}
 
 
-run = sweeps(measure, chunk={"recipe": 1})
+run = experiment.run
 
 
-@cached
+@experiment.also
 def race(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Output on the features, and test error, over training; dimensions (step, recipe, seed, frequency)."""
     histories = []
@@ -136,9 +134,5 @@ def race(setting: Setting, device: str = "cpu") -> xr.Dataset:
         rule, at = GradientDescent(setting.lr * setting.m), log_steps(setting.steps, 30)
         histories.append(fit(training, rule, setting.steps, [z, error], ("seed",), at).history)
     joined = xr.concat(histories, "recipe").transpose("step", "recipe", "seed", "frequency")
-    return joined.assign_coords(setting.coordinates("recipe", "seed") | _frequencies(setting))
-
-
-def _frequencies(setting: Setting) -> dict[str, tuple]:
-    about = {"long_name": "frequency of the feature ρ", "units": "1"}
-    return {"frequency": ("frequency", list(setting.data().frequency), about)}
+    frequency = {"frequency": ("frequency", list(setting.data().frequency), FREQUENCY)}
+    return joined.assign_coords(setting.coordinates("recipe", "seed") | frequency)

@@ -6,18 +6,15 @@ probability `whole` nothing is pasted, else the cut takes 1 to P - 1 patches, ea
 
 from dataclasses import dataclass
 
-import torch
-import xarray as xr
+import numpy as np
 
 from flbook.domains import Count, Fraction, Natural, Positive
 from flbook.lectures.training_strategies import cutmix
 from flbook.lectures.training_strategies.cutmix.pasting import CutMix
-from flbook.runs import Grid, axis, labelled, sweeps
+from flbook.runs import Experiment, Grid, axis
 from flbook.shapes import Quantity
 from flbook.training.fit import fit
 from flbook.training.optimizers import GradientDescent
-
-VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -33,16 +30,6 @@ class Setting(Grid):
     partners: Count = 2  # pastes of a sample in a step
     steps: Count = 1000
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """A blink: what the tests run."""
-        return cls(patches=(2, 3), whole=(0.0, 0.5), seed=(0, 1), d=100, steps=20)
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        """More laws."""
-        return cls(patches=(3, 4, 5, 6), whole=(0.0, 0.2, 0.4, 0.6, 0.8), steps=2000)
-
     def check(self) -> None:
         """Refuse what the data model would, and a single patch."""
         for patches in self.patches:
@@ -55,25 +42,31 @@ class Setting(Grid):
         return cutmix.Setting(seed=self.seed, n=self.n, d=self.d, patches=patches)
 
 
+experiment = Experiment(
+    Setting, version=1, loops=("patches", "whole"), chunk={"patches": 1},
+    gives={"z": ("output on a patch z", "1")},
+    presets={
+        "tiny": ("A blink", dict(patches=(2, 3), whole=(0.0, 0.5), seed=(0, 1), d=100, steps=20)),
+        "longer": ("More laws, twice the steps", dict(
+            patches=(3, 4, 5, 6), whole=(0.0, 0.2, 0.4, 0.6, 0.8), steps=2000)),
+    },
+)
+
+
 def law(patches: int, whole: float) -> tuple[float, ...]:
     """Probabilities of cutting 0 to P patches."""
     between = ((1 - whole) / (patches - 1),) * (patches - 1)
     return (whole / 2, *between, whole / 2)
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, np.ndarray]:
     """What is said to the training patches, averaged over them and the later half of training."""
-    found = []
-    for patches in setting.patches:
-        for whole in setting.whole:
-            recipe = CutMix(law(patches, whole), setting.partners)
-            training = cutmix.problem(setting.one(patches), recipe, device)
-            z = Quantity("z", lambda params, of=training: (of.said(params).mean(-1) * of.observed).mean(-1))
-            late = range(setting.steps // 2, setting.steps + 1, 10)
-            history = fit(training, GradientDescent(setting.lr), setting.steps, [z], ("seed",), at=late).history
-            found.append(torch.from_numpy(history.z.mean("step").values))
-    dims = ("patches", "whole", "seed")
-    return labelled({"z": (dims, found, "output on a patch z")}, setting.coordinates())
+    training = cutmix.problem(s.one(s.patches), CutMix(law(s.patches, s.whole), s.partners), device)
+    z = Quantity("z", lambda params: (training.said(params).mean(-1) * training.observed).mean(-1))
+    late = range(s.steps // 2, s.steps + 1, 10)
+    history = fit(training, GradientDescent(s.lr), s.steps, [z], ("seed",), at=late).history
+    return {"z": history.z.mean("step").values}
 
 
-run = sweeps(measure, chunk={"patches": 1})
+run = experiment.run

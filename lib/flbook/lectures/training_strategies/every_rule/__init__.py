@@ -19,8 +19,7 @@ from flbook.domains import Count, FlipProbability, Fraction, Natural, Positive
 from flbook.lectures.training_strategies.every_rule.active_neurons import squared_gradient
 from flbook.lectures.training_strategies.every_rule.ground import GROUNDS, Ground, GroundSample
 from flbook.lectures.training_strategies.shared.by_hand import ByHand
-from flbook.runs import Grid, axis, labelled, lattice, sweeps
-from flbook.runs.labels import single_precision
+from flbook.runs import Experiment, Grid, axis, lattice, single_precision
 from flbook.training.batches import Batches
 from flbook.training.optimizers import (
     Adam,
@@ -35,7 +34,6 @@ from flbook.training.optimizers import (
 )
 from flbook.training.problem import Params, Problem, Rule
 
-VERSION = 1
 RULES = ("gradient descent", "SGD", "momentum", "SAM, then GD", "label noise", "label smoothing", "normalised GD",
          "sign descent", "Adam", "linear, GD")
 EVERY = 5  # steps from one look at the training loss to the next
@@ -58,15 +56,25 @@ class Setting(Grid):
     flip_prob: FlipProbability = 0.2  # of label noise and label smoothing
     beta: Fraction = 0.98  # of momentum
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """Every rule on two grounds in a blink."""
-        return cls(ground=("margins", "strong and weak"), rule=RULES, lr=(0.01, 0.1), seed=(0, 1), steps=12)
 
-    @classmethod
-    def paper(cls) -> "Setting":
-        """Every rule on every ground."""
-        return cls(ground=tuple(GROUNDS), rule=RULES)
+experiment = Experiment(
+    Setting, version=1, loops=("ground", "rule"), chunk={"ground": 1, "rule": 1}, stored="longer",
+    gives={
+        "train_loss": ("training loss after all steps", "1"),
+        "held_error": ("error on held-out samples", "fraction"),
+        "test_error": ("test error", "fraction"),
+        "late_error": ("test error after all steps", "fraction"),
+        "square": ("mean squared gradient R of the outputs", "1"),
+        "share": ("share of the training margin that the feature carries", "1"),
+        "stop": ("step at which training stopped", "1"),
+    },
+    presets={
+        "tiny": ("Every rule on two grounds in a blink", dict(
+            ground=("margins", "strong and weak"), rule=RULES, lr=(0.01, 0.1), seed=(0, 1), steps=12)),
+        "longer": ("Every rule on every ground", dict(ground=tuple(GROUNDS), rule=RULES)),
+    },
+)
+experiment.kept(single_precision)
 
 
 def rule(setting: Setting, name: str, ground: Ground, n: int, lr: float | Tensor) -> Rule:
@@ -95,52 +103,43 @@ def until(problem: ByHand, moved: Rule, batches: Problem, steps: int, level: flo
     """Train to the end; parameters when the training loss was first seen at the level, those at the end, and when."""
     params = problem.start()
     state = moved.start(params)
-    stopped, at = {name: p.clone() for name, p in params.items()}, torch.full(problem.ensemble, steps)
-    waiting = torch.ones(problem.ensemble, dtype=torch.bool)
+    stopped, waiting = params, torch.ones(problem.ensemble, dtype=torch.bool, device=problem.x.device)
+    at = torch.full_like(waiting, steps, dtype=torch.int64)
     for step in range(1, steps + 1):
         params, state = moved.step(batches.at(step - 1), params, state)
         if step % EVERY == 0 or step == steps:
-            now = waiting & (problem.train_loss(params) <= level).cpu() if step < steps else waiting
-            for name, p in params.items():
-                stopped[name][now] = p[now]
-            at[now], waiting = step, waiting & ~now
+            now = waiting & (problem.train_loss(params) <= level) if step < steps else waiting
+            stopped = {name: torch.where(now[(...,) + (None,) * (p.ndim - now.ndim)], p, stopped[name])
+                       for name, p in params.items()}
+            at, waiting = torch.where(now, step, at), waiting & ~now
     return stopped, params, at
 
 
-def cell(setting: Setting, where: str, name: str, device: str = "cpu") -> dict[str, Tensor]:
+@experiment.shared("ground")
+def drawn(s: Setting, device: str) -> tuple[GroundSample, GroundSample, GroundSample]:
+    """Samples to train on, samples held out, and fresh ones to test on."""
+    ground, place = GROUNDS[s.ground], devices.device(device)
+    samples = ground.draw(s.seed), ground.draw(s.seed, role=1), ground.draw_test(s.seed)
+    return tuple(GroundSample(x.to(place), y.to(place)) for x, y in samples)
+
+
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, Tensor]:
     """One rule on one ground; each number over (lr, seed)."""
-    ground, seed = GROUNDS[where], setting.seed
-    drawn = ground.draw(seed)
-    n = drawn.y.shape[-1]
-    problem = ground.problem(seed, drawn, linear=name == "linear, GD").to(devices.device(device))
-    problem = problem.spread(len(setting.lr))
-    lr = torch.tensor(setting.lr).to(problem.x)[:, None].expand(problem.ensemble)
-    batches = Batches(problem, max(1, n // 10)) if name == "SGD" else problem
-    stopped, params, at = until(problem, rule(setting, name, ground, n, lr), batches, setting.steps, ground.level)
-    held, fresh = ground.draw(seed, role=1), ground.draw_test(seed)
+    ground, (train, held, fresh) = GROUNDS[s.ground], drawn(s, device)
+    n = train.y.shape[-1]
+    problem = ground.problem(s.seed, train, linear=s.rule == "linear, GD").to(devices.device(device))
+    problem = problem.spread(len(s.lr))
+    lr = torch.tensor(s.lr).to(problem.x)[:, None].expand(problem.ensemble)
+    batches = Batches(problem, max(1, n // 10)) if s.rule == "SGD" else problem
+    stopped, params, at = until(problem, rule(s, s.rule, ground, n, lr), batches, s.steps, ground.level)
     error = measures.test_error_on
     return {"train_loss": problem.train_loss(params), "held_error": error(problem, stopped, *held),
             "test_error": error(problem, stopped, *fresh), "late_error": error(problem, params, *fresh),
             "share": share(ground, problem, stopped), "square": squared_gradient(problem, stopped), "stop": at}
 
 
-NAMES = {"train_loss": ("training loss after all steps", "1"), "held_error": ("error on held-out samples", "fraction"),
-         "test_error": ("test error", "fraction"), "late_error": ("test error after all steps", "fraction"),
-         "square": ("mean squared gradient R of the outputs", "1"),
-         "share": ("share of the training margin that the feature carries", "1"),
-         "stop": ("step at which training stopped", "1")}
-
-
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Train every cell; dimensions (ground, rule, lr, seed)."""
-    cells = [cell(setting, where, name, device) for where in setting.ground for name in setting.rule]
-    dims = ("ground", "rule", "lr", "seed")
-    values = {name: torch.stack([one[name] for one in cells]).reshape(setting.shape) for name in NAMES}
-    return labelled({name: (dims, values[name], *NAMES[name]) for name in NAMES}, setting.coordinates())
-
-
-run = sweeps(measure, chunk={"ground": 1, "rule": 1})
-stored = single_precision
+run = experiment.run
 
 
 def chosen(table: xr.Dataset, by: str) -> xr.Dataset:

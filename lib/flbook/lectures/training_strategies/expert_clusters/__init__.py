@@ -9,9 +9,7 @@ router held at zero), a router held at random, and data without local parts.
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-import numpy as np
 import torch
-import xarray as xr
 
 from flbook import devices
 from flbook.domains import Count, Natural, NonNegative, Positive, Range
@@ -23,9 +21,8 @@ from flbook.lectures.training_strategies.expert_clusters.index_clusters import (
     IndexSample,
 )
 from flbook.lectures.training_strategies.expert_clusters.index_experts import IndexExperts, Together, start
-from flbook.runs import Grid, axis, labelled, sweeps
+from flbook.runs import Experiment, Grid, axis
 
-VERSION = 1
 CASES = ("router trained", "no local parts", "router at random", "one network")
 
 
@@ -44,16 +41,6 @@ class Setting(Grid):
     held: Positive = 2.5  # length of a router that is held at random: about that of a trained one
     points: Count = 8192  # fresh samples to measure on
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """A blink."""
-        return cls(case=CASES, d=(8, 12), seed=(0, 1), step=(0, 5, 10), neurons=2, batch=50, points=100)
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        """With local parts and without, in 96 dimensions, on ten seeds."""
-        return cls(case=CASES[:2], d=(96,), seed=tuple(range(10)), step=tuple(range(0, 3001, 150)), batch=800)
-
     def data(self, case: str, d: int) -> IndexClusters:
         """The data of a case."""
         return IndexClusters(d, self.rho, local=0.0 if case == "no local parts" else 1.0)
@@ -65,40 +52,47 @@ class Setting(Grid):
         return net, Together(lr_router=self.lr_router if free else 0.0)
 
 
+experiment = Experiment(
+    Setting, version=1, loops=("case", "d"), chunk={"case": 1, "d": 1, "seed": 5}, stored="longer",
+    gives={
+        "learned": ("shared part learned", "fraction"),
+        "router": ("cosine of the router with v", "1"),
+        "local": ("largest overlap with a local direction", "1"),
+        "shared": ("largest overlap with the shared direction", "1"),
+    },
+    presets={
+        "tiny": ("A blink", dict(
+            case=CASES, d=(8, 12), seed=(0, 1), step=(0, 5, 10), neurons=2, batch=50, points=100)),
+        "longer": ("With local parts and without, in 96 dimensions, on ten seeds", dict(
+            case=CASES[:2], d=(96,), seed=tuple(range(10)), step=tuple(range(0, 3001, 150)), batch=800)),
+    },
+)
+
+
 def learned(f: torch.Tensor, fresh: IndexSample) -> torch.Tensor:
     """The share of the shared part that an output holds: its regression coefficient on fresh samples."""
     return (f * fresh.shared).mean(-1) / (fresh.shared**2).mean(-1)
 
 
-def looked_at(net: IndexExperts, fresh: IndexSample) -> np.ndarray:
-    """What is followed, shape (4, seed)."""
+def looked_at(net: IndexExperts, fresh: IndexSample) -> torch.Tensor:
+    """What is followed, in the order of what the experiment gives, shape (4, seed)."""
     m = net.w.abs().flatten(-3, -2).amax(-2)  # the largest overlap of any neuron with each direction
     local = torch.minimum(m[..., FIRST], m[..., SECOND])
-    return torch.stack([learned(net.predict(fresh.x), fresh), net.cosine(), local, m[..., SHARED]]).cpu().numpy()
+    return torch.stack([learned(net.predict(fresh.x), fresh), net.cosine(), local, m[..., SHARED]])
 
 
-def train(setting: Setting, case: str, d: int, device: str | torch.device = "cpu") -> np.ndarray:
-    """One cell for all seeds, shape (4, seed, step)."""
-    data, (net, rule) = setting.data(case, d), setting.begin(case, d, device)
-    fresh, path = data.draw(setting.points, setting.seed, "fresh samples", device), {}
-    for step in range(max(setting.step) + 1):
-        if step in setting.step:
-            path[step] = looked_at(net, fresh)
-        net = rule.step(net, data.draw(setting.batch, setting.seed, f"batch {step}", device))
-    return np.stack([path[step] for step in setting.step], -1)
-
-
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Train every cell; dimensions (case, d, seed, step)."""
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, torch.Tensor]:
+    """Train one case in one dimension on fresh batches."""
     place = devices.device(device)
-    cells = np.stack([np.stack([train(setting, case, d, place) for d in setting.d]) for case in setting.case])
-    learned_share, cosine, local, shared = cells.transpose(2, 0, 1, 3, 4)
-    dims = ("case", "d", "seed", "step")
-    return labelled({"learned": (dims, learned_share, "shared part learned", "fraction"),
-                     "router": (dims, cosine, "cosine of the router with v"),
-                     "local": (dims, local, "largest overlap with a local direction"),
-                     "shared": (dims, shared, "largest overlap with the shared direction")},
-                    setting.coordinates("case", "d", "seed", "step"))  # fmt: skip
+    data, (net, rule), path = s.data(s.case, s.d), s.begin(s.case, s.d, place), {}
+    fresh = data.draw(s.points, s.seed, "fresh samples", place)
+    for step in range(max(s.step) + 1):
+        if step in s.step:
+            path[step] = looked_at(net, fresh)
+        net = rule.step(net, data.draw(s.batch, s.seed, f"batch {step}", place))
+    followed = torch.stack([path[step] for step in s.step], -1)  # (4, seed, step)
+    return dict(zip(experiment.gives, followed, strict=True))
 
 
-run = sweeps(measure, chunk={"case": 1, "d": 1, "seed": 5})
+run = experiment.run

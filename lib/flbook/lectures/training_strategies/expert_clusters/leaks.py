@@ -8,17 +8,16 @@ on neurons across v that see one side of v.
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-import numpy as np
+import torch
 import xarray as xr
 from jaxtyping import Float
 from torch import Tensor
 
-from flbook import hermite, rng
+from flbook import devices, hermite, rng
 from flbook.domains import Count, Natural, NonNegative, Range
 from flbook.lectures.training_strategies.expert_clusters.index_clusters import CENTRE, SHARED, IndexClusters
-from flbook.runs import Grid, axis, cached, labelled, sweeps
+from flbook.runs import Experiment, Grid, axis, labelled
 
-VERSION = 1
 ACTIVATIONS = {"cubic": hermite.he(3), "quartic": hermite.Series((0.0, 0.0, 0.0, 1.0, 1.0))}
 
 
@@ -34,56 +33,55 @@ class Setting(Grid):
     n: Count = 12000  # samples
     neurons: Count = 100
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """A blink."""
-        return cls(d=(8, 16), seed=(0, 1), n=200, neurons=10)
+
+experiment = Experiment(
+    Setting, version=1, loops=("d", "seed"),
+    gives={
+        "leak": ("velocity of the overlap m", "1", ("activation", "d", "seed")),
+        "lean": ("mean size of a", "1", ("d", "seed")),
+    },
+    presets={"tiny": ("A blink", dict(d=(8, 16), seed=(0, 1), n=200, neurons=10))},
+)
 
 
-def directions(setting: Setting, d: int, seed: int) -> Float[Tensor, "neurons d"]:
+def directions(setting: Setting, d: int, seed: int, device: str | torch.device = "cpu") -> Float[Tensor, "neurons d"]:
     """Neurons of length one at the overlap m, in a random direction else."""
-    w = rng.normal((setting.neurons, d), seed, "directions")
+    w = rng.normal((setting.neurons, d), seed, "directions").to(device)
     w[:, SHARED] = 0
     w = w / w.norm(dim=-1, keepdim=True) * (1 - setting.m**2) ** 0.5
     w[:, SHARED] = setting.m
     return w
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """The leak: velocity of m, counted on the neuron's own side of v; dimensions (activation, d, seed)."""
-    slopes = [ACTIVATIONS[name].derivative() for name in setting.activation]
-    leak = np.empty((len(slopes), len(setting.d), len(setting.seed)))
-    lean = np.empty_like(leak[0])
-    for i, d in enumerate(setting.d):
-        for j, seed in enumerate(setting.seed):
-            sample = IndexClusters(d, setting.rho, local=0.0).draw(setting.n, seed, "samples", device)
-            w = directions(setting, d, seed).to(sample.x)
-            u = sample.x @ w.T
-            across = sample.y[:, None] * (sample.x[:, SHARED, None] - setting.m * u)
-            side = w[:, CENTRE].sign()
-            leak[:, i, j] = [float(((slope(u) * across).mean(0) * side).mean()) for slope in slopes]
-            lean[i, j] = w[:, CENTRE].abs().mean()
-    dims = ("activation", "d", "seed")
-    return labelled(
-        {"leak": (dims, leak, "velocity of the overlap m"), "lean": (dims[1:], lean, "mean size of a")},
-        setting.coordinates(),
-    )
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, list[float] | float]:
+    """The leak: velocity of m, counted on the neuron's own side of v; one sample for all activations."""
+    place = devices.device(device)
+    sample = IndexClusters(s.d, s.rho, local=0.0).draw(s.n, s.seed, "samples", place)
+    w = directions(s, s.d, s.seed, place)
+    u = sample.x @ w.T
+    across = sample.y[:, None] * (sample.x[:, SHARED, None] - s.m * u)
+    slopes = (ACTIVATIONS[name].derivative() for name in s.activation)
+    leak = torch.stack([((slope(u) * across).mean(0) * w[:, CENTRE].sign()).mean() for slope in slopes])
+    # As numbers: small tensors made among large ones, and kept, would keep the memory about them from being used again.
+    return {"leak": leak.tolist(), "lean": w[:, CENTRE].abs().mean().item()}
 
 
-run = sweeps(measure)
+run = experiment.run
 
 
-@cached
+@experiment.also
 def gated(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Pull of the shared part on one side of v over that on one cluster, at m = 1; dimensions (distance, seed)."""
-    distances = (0.5, 1.0, 2.0)
-    ratio = np.empty((len(distances), len(setting.seed)))
-    for i, rho in enumerate(distances):
-        for j, seed in enumerate(setting.seed):
-            sample = IndexClusters(4, rho, local=0.0).draw(16 * setting.n, seed, "gated samples", device)
-            shown = sample.x[:, CENTRE] > 0
-            h = hermite.polynomial(3, sample.x[:, SHARED])
-            ratio[i, j] = (sample.y * h)[shown].mean() / (h * h)[shown].mean()
+    place, distances = devices.device(device), (0.5, 1.0, 2.0)
+
+    def ratio(rho: float, seed: int) -> Tensor:
+        sample = IndexClusters(4, rho, local=0.0).draw(16 * setting.n, seed, "gated samples", place)
+        shown = sample.x[:, CENTRE] > 0
+        h = hermite.polynomial(3, sample.x[:, SHARED])
+        return (sample.y * h)[shown].mean() / (h * h)[shown].mean()
+
+    ratios = torch.stack([torch.stack([ratio(rho, seed) for seed in setting.seed]) for rho in distances])
     about = {"long_name": "distance ρ of a centre", "units": "1"}
-    return labelled({"ratio": (("distance", "seed"), ratio, "pull, over that of one cluster")},
+    return labelled({"ratio": (("distance", "seed"), ratios, "pull, over that of one cluster")},
                     {"distance": ("distance", list(distances), about)} | setting.coordinates("seed"))  # fmt: skip

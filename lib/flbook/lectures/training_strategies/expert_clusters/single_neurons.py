@@ -25,9 +25,8 @@ from flbook.lectures.training_strategies.expert_clusters.index_clusters import (
     IndexSample,
 )
 from flbook.lectures.training_strategies.expert_clusters.index_experts import SLOPE
-from flbook.runs import Grid, axis, labelled, sweeps
+from flbook.runs import Experiment, Grid, axis
 
-VERSION = 1
 SEES = ("one cluster", "spectral half", "everything")
 PULLS = {"one cluster": (0.5, 0.0, 0.5), "everything": (0.5, 0.5, 0.0)}  # towards w_1, w_2, w_g
 
@@ -46,17 +45,22 @@ class Setting(Grid):
     to_local: Fraction = 0.2  # overlap with either local direction at the start
     to_shared: Fraction = 0.4  # and with the shared one
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """A blink."""
-        return cls(seed=(0, 1), step=(0, 5, 10), d=8, batch=50)
-
     def check(self) -> None:
         """Refuse a dimension below four and a start longer than one."""
         if self.d < 5:
             raise ValueError(f"d must be at least 5, four directions and one more; got {self.d}")
         if 2 * self.to_local**2 + self.to_shared**2 >= 1:
             raise ValueError(f"to_local must leave a start of length one; got {self.to_local}")
+
+
+experiment = Experiment(
+    Setting, version=1, left=("sees", "step", "seed"),
+    gives={
+        "shared": ("overlap with the shared direction", "1"),
+        "local": ("overlap with the nearer local direction", "1"),
+    },
+    presets={"tiny": ("A blink", dict(seed=(0, 1), step=(0, 5, 10), d=8, batch=50))},
+)
 
 
 def begin(setting: Setting, device: str | torch.device = "cpu") -> Float[Tensor, "seed d"]:
@@ -76,31 +80,29 @@ def half(sample: IndexSample) -> Float[Tensor, "*E d"]:
     return top * top[..., CENTRE, None].sign()
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Overlaps with the shared direction and with the nearer local one; dimensions (sees, step, seed)."""
-    data, device = IndexClusters(setting.d, setting.rho), devices.device(device)
-    w = begin(setting, device).repeat(len(setting.sees), 1, 1)
-    every, paths = data.draw(setting.batch, setting.seed, "batch to split by", device), {}
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, Tensor]:
+    """Train every neuron on the same batches; axes (sees, step, seed)."""
+    data, place = IndexClusters(s.d, s.rho), devices.device(device)
+    w = begin(s, place).repeat(len(s.sees), 1, 1)
+    every, paths = data.draw(s.batch, s.seed, "batch to split by", place), {}
     split = half(every)
-    for step in range(max(setting.step) + 1):
-        if step in setting.step:
-            paths[step] = w[..., : SHARED + 1].cpu()
-        sample = data.draw(setting.batch, setting.seed, f"batch {step}", device)
+    for step in range(max(s.step) + 1):
+        if step in s.step:
+            paths[step] = w[..., : SHARED + 1]
+        sample = data.draw(s.batch, s.seed, f"batch {step}", place)
         side = (sample.x @ split[..., None]).squeeze(-1)
         shown = {"one cluster": sample.cluster > 0, "spectral half": side > 0, "everything": side == side}
-        seen = torch.stack([shown[name] for name in setting.sees]).to(w.dtype)
+        seen = torch.stack([shown[name] for name in s.sees]).to(w.dtype)
         u = (w.transpose(0, 1) @ sample.x.mT).transpose(0, 1)
-        pull = ((seen * sample.y * SLOPE(u)).transpose(0, 1) @ sample.x).transpose(0, 1) / setting.batch
-        w = w + setting.lr * (pull - (pull * w).sum(-1, keepdim=True) * w)
+        pull = ((seen * sample.y * SLOPE(u)).transpose(0, 1) @ sample.x).transpose(0, 1) / s.batch
+        w = w + s.lr * (pull - (pull * w).sum(-1, keepdim=True) * w)
         w = w / w.norm(dim=-1, keepdim=True)
-    path = np.stack([paths[step] for step in setting.step], 1)  # (sees, step, seed, 4)
-    dims = ("sees", "step", "seed")
-    return labelled({"shared": (dims, path[..., SHARED], "overlap with the shared direction"),
-                     "local": (dims, path[..., FIRST:SHARED].max(-1), "overlap with the nearer local direction")},
-                    setting.coordinates("sees", "step", "seed"))  # fmt: skip
+    path = torch.stack([paths[step] for step in s.step], 1)  # (sees, step, seed, 4)
+    return {"shared": path[..., SHARED], "local": path[..., FIRST:SHARED].amax(-1)}
 
 
-run = sweeps(measure)
+run = experiment.run
 
 
 def equation(setting: Setting, sees: str) -> xr.Dataset:
