@@ -1,9 +1,9 @@
 """Costs: what each preset of an experiment took, or is estimated to take, written down so that listing runs nothing.
 
 A preset costs what its first and its last chunk take, times their number over two; where one of them takes longer than
-a limit, it costs what the book's preset takes, times the ratio of the numbers of cells. A result that was stored brings
-its own seconds and device. Times are the processor's, so that what
-else the machine does costs nothing; memory is the peak of the whole process.
+a limit, or lacks its data here, it costs what the book's preset takes, times the ratio of the numbers of cells. A
+result that was stored brings its own seconds and device. Times are the processor's, so that what else the machine does
+costs nothing; memory is the peak of the whole process.
 """
 
 import json
@@ -85,7 +85,7 @@ def _taken(experiment: Experiment, name: str, book: Cost | None, limit: float) -
     ends = chunks[:1] + chunks[1:][-1:]
     try:
         taken = [_seconds(experiment, one, limit) for one in ends]
-    except TimeoutError:
+    except (TimeoutError, ValueError):  # too long, or its data are not on this machine
         ratio = prod(experiment.setting(name).shape) / prod(experiment.setting("book").shape)
         return book.seconds * max(ratio, limit / max(book.seconds, limit)), "cpu", "cells"
     return sum(taken) / len(taken) * len(chunks), "cpu", "run" if len(chunks) == len(ends) else "chunks"
