@@ -85,7 +85,7 @@ def _taken(experiment: Experiment, name: str, book: Cost | None, limit: float) -
     ends = chunks[:1] + chunks[1:][-1:]
     try:
         taken = [_seconds(experiment, one, limit) for one in ends]
-    except (TimeoutError, ValueError):  # too long, or its data are not on this machine
+    except OSError:  # a TimeoutError, or its data cannot be had here
         ratio = prod(experiment.setting(name).shape) / prod(experiment.setting("book").shape)
         return book.seconds * max(ratio, limit / max(book.seconds, limit)), "cpu", "cells"
     return sum(taken) / len(taken) * len(chunks), "cpu", "run" if len(chunks) == len(ends) else "chunks"
