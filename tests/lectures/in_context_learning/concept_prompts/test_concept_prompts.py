@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 
 from flbook.lectures.in_context_learning import concept_prompts
-from flbook.lectures.in_context_learning.concept_prompts import Setting, measure, run
-from flbook.runs import results
+from flbook.lectures.in_context_learning.concept_prompts import experiment
 
-TINY = Setting.tiny()
+TINY = experiment.setting("tiny")
 
 
 def test_decay_alone_moves_the_shared_part_without_noise():
-    dataset = run(TINY).sel(noise=0.0)
+    dataset = experiment.run(TINY).sel(noise=0.0)
     start = 0.3 * 3.0
     np.testing.assert_allclose(dataset.query_shared.sel(decay=0.0), start, rtol=1e-3)  # the head is not mirrored
     np.testing.assert_allclose(dataset.query_shared.sel(decay=0.01), start * 0.98**5, rtol=1e-3)
@@ -44,7 +43,7 @@ def test_rivals_see_the_same_prompts_and_unknown_ones_are_refused():
 
 
 def test_the_stored_result_is_recomputed_where_rounding_does_not_steer_it():
-    again = measure(replace(Setting.paper(), noise=(0.05, 0.2), decay=(0.002,), seed=(3,)))
-    stored = results.open("concept_prompts").sel(noise=[0.05, 0.2], decay=[0.002], seed=[3])
+    again = experiment.measure(experiment.setting("longer", noise=(0.05, 0.2), decay=(0.002,), seed=(3,)))
+    stored = experiment.stored().sel(noise=[0.05, 0.2], decay=[0.002], seed=[3])
     for name in again:
         np.testing.assert_allclose(again[name], stored[name], rtol=1e-3, atol=2e-3, err_msg=name)

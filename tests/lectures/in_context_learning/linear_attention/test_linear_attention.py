@@ -4,12 +4,13 @@ import numpy as np
 import torch
 
 from flbook.lectures.in_context_learning import linear_attention
-from flbook.lectures.in_context_learning.linear_attention import Setting, covariance_of, measure
+from flbook.lectures.in_context_learning.linear_attention import covariance_of, experiment
 from flbook.lectures.in_context_learning.shared import attention_risk as theory
 
 
 def test_rivals_are_ordered_and_one_layer_is_the_closed_form():
-    dataset = measure(Setting.tiny().thinned(test=20_000, steps=1, seed=(0,), parts=("steps",), layers=(1, 2, 3)))
+    dataset = experiment.measure(experiment.setting(
+        "tiny", test=20_000, steps=1, seed=(0,), parts=("steps",), layers=(1, 2, 3)))
     assert (dataset.descent >= dataset.preconditioned * (1 - 1e-9)).all()
     assert (dataset.preconditioned >= dataset.bent * (1 - 1e-4)).all()
     np.testing.assert_allclose(dataset.preconditioned.sel(layers=1), theory.isotropic_risk(8, 2), rtol=0.03)

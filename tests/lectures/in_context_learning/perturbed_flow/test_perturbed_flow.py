@@ -13,7 +13,7 @@ from flbook.lectures.in_context_learning.perturbed_flow.saddles import guided_sh
 from flbook.lectures.in_context_learning.shared import mean_field
 from flbook.lectures.in_context_learning.shared.mean_field import Particles, Population
 
-TINY = Setting.tiny()
+TINY = lecture.experiment.setting("tiny")
 
 
 @pytest.mark.parametrize("name", SADDLES)
@@ -38,7 +38,8 @@ def test_the_attention_saddle_is_a_point_of_the_attention_landscape():
 
 
 def test_a_crowd_in_a_subspace_escapes_only_by_the_whole_hessian():
-    found = lecture.measure(replace(TINY, saddle=("low rank",), noise=("isotropic", "guided", "whole"), copies=(1,)))
+    setting = replace(TINY, saddle=("low rank",), noise=("isotropic", "guided", "whole"), copies=(1,))
+    found = lecture.experiment.measure(setting)
     loss = found.loss.isel(time=-1).squeeze()
     assert (loss.sel(noise="guided") > 0.999).all() and (loss.sel(noise=["isotropic", "whole"]) < 0.1).all()
 
@@ -60,5 +61,6 @@ def test_the_first_landscape_that_suits_the_guide():
 
 
 def test_birth_death_and_smooth_fields_run():
-    found = lecture.measure(replace(TINY, saddle=("attention",), noise=("smooth", "birth-death"), copies=(1,)))
+    setting = replace(TINY, saddle=("attention",), noise=("smooth", "birth-death"), copies=(1,))
+    found = lecture.experiment.measure(setting)
     assert np.isfinite(found.loss).all()

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from flbook.lectures.in_context_learning import test_time_training as lecture
-from flbook.lectures.in_context_learning.test_time_training import Setting
 from flbook.lectures.in_context_learning.test_time_training.link_shift import fixed_risk, linear_floor, shifted_link
 
-TINY = Setting.tiny()
+TINY = lecture.experiment.setting("tiny")
 
 
 def test_pretraining_finds_the_subspace_once_for_all():

@@ -6,11 +6,9 @@ import torch
 
 from flbook.data import LinearPrompts
 from flbook.lectures.in_context_learning import what_is_icl
-from flbook.lectures.in_context_learning.what_is_icl import Setting
 from flbook.lectures.in_context_learning.what_is_icl import baselines as prompt_baselines
-from flbook.runs import checkpoints, results
 
-TINY = Setting.tiny()
+TINY = what_is_icl.experiment.setting("tiny")
 
 
 @pytest.fixture(scope="module")
@@ -44,23 +42,23 @@ def test_least_squares_answers_with_its_own_weights():
 
 
 def test_the_checkpoint_of_the_book_answers_prompts_and_says_its_setting():
-    setting = Setting.paper()
+    setting = what_is_icl.experiment.setting("longer")
     network = what_is_icl.opened()
     predict = what_is_icl.predictor(network)
     prompts = LinearPrompts(setting.n, setting.d).draw(400, seed=123)
     error = float((predict(prompts.context, prompts.query) - prompts.target).square().mean()) / setting.d
     assert error < prompt_baselines.one_step(setting.n, setting.d) / 2
     with pytest.raises(ValueError, match="what_is_icl.safetensors is of another setting: d is 8 there and 5 here"):
-        checkpoints.stored("what_is_icl", what_is_icl.about(setting.thinned(d=5)))
+        what_is_icl.opened(setting.thinned(d=5))
 
 
 @pytest.mark.parametrize("law, k, seed", [("as in training", 1, 0), ("skewed inputs", 8, 6), ("noisy labels", 16, 11)])
 def test_the_stored_errors_are_those_of_the_stored_network(law, k, seed):
     """The network itself takes twelve minutes. Its weights are kept as float16."""
     models = ("transformer", "least squares", "ridge", "one gradient step", "averaging", "3 neighbours")
-    cell = Setting.paper().thinned(law=(law,), k=(k,), seed=(seed,), model=models)
+    cell = what_is_icl.experiment.setting("longer", law=(law,), k=(k,), seed=(seed,), model=models)
     again = what_is_icl.errors(cell, {"transformer": what_is_icl.opened()}).squeeze()
-    stored = results.open("what_is_icl").error.sel(law=law, k=k, seed=seed, model=list(models))
+    stored = what_is_icl.experiment.stored().error.sel(law=law, k=k, seed=seed, model=list(models))
     np.testing.assert_allclose(again[1:], stored[1:], rtol=1e-5, atol=1e-9)
     np.testing.assert_allclose(again[0], stored[0], rtol=0.02)
 

@@ -7,9 +7,9 @@ import torch
 
 from flbook.lectures.representation.features_in_real_networks import concept_direction as concept
 from flbook.lectures.representation.features_in_real_networks.coloured_digits import ColouredDigits
-from flbook.lectures.representation.features_in_real_networks.concept_direction import Inside, Setting, TwoQuestions
+from flbook.lectures.representation.features_in_real_networks.concept_direction import Inside, TwoQuestions, experiment
 
-TINY = Setting.tiny()
+TINY = experiment.setting("tiny")
 
 
 def test_two_questions_by_hand():

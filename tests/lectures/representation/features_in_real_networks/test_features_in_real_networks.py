@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from flbook.lectures.representation import features_in_real_networks as inside
-from flbook.lectures.representation.features_in_real_networks import Network, Setting
+from flbook.lectures.representation.features_in_real_networks import Network, experiment
 from flbook.lectures.representation.features_in_real_networks.coloured_digits import ColouredDigits
 
-TINY = Setting.tiny()
+TINY = experiment.setting("tiny")
 
 
 def test_outputs_start_at_the_same_speed_whatever_the_scale():
@@ -51,7 +51,8 @@ def test_fixed_features_see_the_same_pictures():
     assert accuracy.sel(model="linear", seed=0) == best
 
 
-@pytest.mark.parametrize("setting", [Setting.book(), Setting.paper(), Setting.lazy()])
-def test_the_outputs_step_is_smaller_where_weights_will_have_grown(setting):
+@pytest.mark.parametrize("preset", ["book", "longer", "lazy"])
+def test_the_outputs_step_is_smaller_where_weights_will_have_grown(preset):
+    setting = experiment.setting(preset)
     steps = [setting.step_size(a) * a**2 for a in setting.alpha]
     assert steps == sorted(steps) and steps[-1] == setting.lr

@@ -8,10 +8,10 @@ import torch
 
 from flbook import measures
 from flbook.lectures.representation import loss_path_kernel
-from flbook.lectures.representation.loss_path_kernel import Setting, measure
+from flbook.lectures.representation.loss_path_kernel import experiment
 from flbook.lectures.representation.loss_path_kernel.path_kernel import loss_path
 
-TINY = replace(Setting.tiny(), n=(20,))
+TINY = experiment.setting("tiny", n=(20,))
 
 
 def test_bounds_by_their_formulas():
@@ -28,7 +28,7 @@ def test_bounds_by_their_formulas():
     assert loss_path_kernel.distance_bound(training, end.params["w"]).item() == pytest.approx(distance.item())
     norm = 4 / 8 * w.norm(dim=-1).sum() * x.norm(dim=-1).max() / 20**0.5
     assert loss_path_kernel.norm_bound(training, end.params["w"]).item() == pytest.approx(norm.item())
-    cell = measure(setting).isel(time=-1).squeeze()
+    cell = experiment.measure(setting).isel(time=-1).squeeze()
     assert cell.distance.item() == pytest.approx(distance.item(), rel=1e-3)
     assert cell.train_error.item() == pytest.approx(measures.train_error(training, end.params).item())
 
@@ -37,7 +37,7 @@ def test_retraining_needs_several_samples():
     dataset = loss_path_kernel.resampled(replace(TINY, seed=(0,)))
     assert set(dataset.resampled.dims) == {"power", "portion"} and (dataset.resampled == 0).all(), "one set: U_2 = 0"
     several = loss_path_kernel.resampled(TINY)
-    own = measure(replace(TINY, seed=(0,))).isel(time=-1).squeeze()
+    own = experiment.measure(replace(TINY, seed=(0,))).isel(time=-1).squeeze()
     assert (several.resampled > 0).all()
     np.testing.assert_allclose(several.lpk, own.lpk.transpose(*several.lpk.dims), rtol=1e-3)
 
@@ -47,5 +47,5 @@ def test_every_test_image_is_explained():
     np.testing.assert_allclose(found.explained, found.loss, atol=1e-4)
     np.testing.assert_allclose(np.log(2) - found.share.sum("sample"), found.explained[-1], rtol=1e-10)
     assert found.share.shape == (found.sizes["image"], 20) and (found.y_sample != found.clean_sample).any()
-    cell = measure(replace(TINY, power=(0.5,), portion=(0.5,), seed=(0,)))
+    cell = experiment.measure(replace(TINY, power=(0.5,), portion=(0.5,), seed=(0,)))
     assert found.loss[-1].mean().item() == pytest.approx(cell.test_loss[-1].item(), rel=1e-3)

@@ -7,20 +7,16 @@ import pytest
 import xarray as xr
 
 from flbook.lectures.training_strategies import federated_learning
-from flbook.lectures.training_strategies.federated_learning import (
-    Setting,
-    exchange,
-    federated_alone,
-    federated_rounds,
-)
+from flbook.lectures.training_strategies.federated_learning import exchange, federated_alone, federated_rounds
 from flbook.lectures.training_strategies.federated_learning.federation import agreeing
 
-TINY = Setting.tiny()
+TINY = federated_learning.experiment.setting("tiny")
 
 
 def test_with_one_signal_clients_are_one_client_with_all_samples():
-    together = federated_learning.measure(replace(TINY, agreement=(1.0,))).test_error
-    lone = federated_alone.measure(replace(federated_alone.Setting.tiny(), n=(TINY.samples,))).test_error
+    together = federated_learning.experiment.measure(replace(TINY, agreement=(1.0,))).test_error
+    pool = federated_alone.experiment.setting("tiny", n=(TINY.samples,))
+    lone = federated_alone.experiment.measure(pool).test_error
     for k in TINY.clients:  # the same law, not the same draws: other coordinates hold features
         assert together.sel(clients=k).shape == (1, 2)
         assert abs(float(together.sel(clients=k).mean() - lone.mean())) < 0.3
@@ -28,19 +24,19 @@ def test_with_one_signal_clients_are_one_client_with_all_samples():
 
 def test_the_race_ends_where_the_sweep_does():
     setting = replace(TINY, clients=(4,), agreement=(0.5,))
-    race, cell = federated_learning.race(setting), federated_learning.measure(setting)
+    race, cell = federated_learning.race(setting), federated_learning.experiment.measure(setting)
     for name in ("test_error", "train_loss"):
         np.testing.assert_allclose(race[name].isel(step=-1), cell[name][0, 0], rtol=1e-5)
     assert race.train_loss[0].values == pytest.approx(np.log(2), rel=1e-3)
 
 
 def test_averages_every_step_are_the_pool_in_the_sweep_of_rounds():
-    setting = federated_rounds.Setting.tiny()
-    every = federated_rounds.measure(setting).test_error.sel(every=1)
+    setting = federated_rounds.experiment.setting("tiny")
+    every = federated_rounds.experiment.measure(setting).test_error.sel(every=1)
     samples = setting.clients * setting.n
     pool = federated_alone.Setting(n=(samples,), seed=setting.seed, d=setting.d, m=setting.m, mu=setting.mu,
                                    step=setting.lr / samples, steps=setting.steps, points=setting.points)
-    np.testing.assert_allclose(every, federated_alone.measure(pool).test_error[0], atol=1 / 32)
+    np.testing.assert_allclose(every, federated_alone.experiment.measure(pool).test_error[0], atol=1 / 32)
 
 
 @pytest.mark.parametrize("power", [1.0, 1.5, 2.2])
@@ -65,6 +61,6 @@ def test_sizes_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match="^clients must divide the 8 samples"):
         replace(TINY, clients=(3,))
     with pytest.raises(ValueError, match="^every must divide the 40 steps"):
-        replace(federated_rounds.Setting.tiny(), every=(7,))
+        replace(federated_rounds.experiment.setting("tiny"), every=(7,))
     with pytest.raises(ValueError, match="^agreement "):
         replace(TINY, agreement=(1.5,))

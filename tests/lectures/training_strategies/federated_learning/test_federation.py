@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from flbook import fit, rng
-from flbook.lectures.training_strategies.federated_learning import Setting
+from flbook.lectures.training_strategies.federated_learning import experiment
 from flbook.lectures.training_strategies.federated_learning.clients import FederatedAveraging
 from flbook.lectures.training_strategies.federated_learning.federation import (
     agreeing,
@@ -18,7 +18,7 @@ from flbook.lectures.training_strategies.federated_learning.federation import (
 from flbook.models.cnn import initial_weights
 from flbook.training.optimizers import GradientDescent
 
-TINY = Setting.tiny()
+TINY = experiment.setting("tiny")
 K, N, RHO = 4, 4, 0.3
 
 

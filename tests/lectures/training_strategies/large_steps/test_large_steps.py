@@ -18,7 +18,7 @@ from flbook.models.activations import ReLUPower
 from flbook.training.batches import Batches
 from flbook.training.losses import squared
 
-TINY = Setting.tiny()
+TINY = large_steps.experiment.setting("tiny")
 SEEDS = (0, 1)
 
 
@@ -140,10 +140,10 @@ def test_both_ends_of_the_window_and_of_the_two_cycle():
 
 
 def test_the_network_grows_by_the_law_and_rests_at_the_edge():
-    growing = replace(Setting.growing(), c=(1.1, 1.2), seed=SEEDS, steps=1600)
+    growing = large_steps.experiment.setting("growing", c=(1.1, 1.2), seed=SEEDS, steps=1600)
     rate = large_steps.growth(growing)
     np.testing.assert_allclose(rate, np.log1p(0.0099 * (rate.c - 1)) + 0 * rate, rtol=1e-3)
-    end = large_steps.measure(replace(TINY, c=(1.3, 1.5), steps=3000, ratio=0.04))
+    end = large_steps.experiment.measure(replace(TINY, c=(1.3, 1.5), steps=3000, ratio=0.04))
     level = (end.c - 1) / (end.c * 0.96)
     np.testing.assert_allclose(end.weak, level + 0 * end.weak, rtol=0.05)
     np.testing.assert_allclose(end.train_loss, 0, atol=1e-3)
@@ -154,7 +154,7 @@ def test_full_batches_feel_half_the_step():
     full = large_steps.course(replace(TINY, c=(2.4,), steps=400, sigma_0=1e-3, batch=TINY.n))
     grown = [run.log_weak[-1] - run.log_weak[40] for run in (one, full)]
     np.testing.assert_allclose(grown[1], grown[0], rtol=1e-6)
-    half = large_steps.measure(replace(TINY, c=(1.2,), steps=400, batch=TINY.n))
+    half = large_steps.experiment.measure(replace(TINY, c=(1.2,), steps=400, batch=TINY.n))
     assert (half.train_loss < 1e-12).all() and (full.train_loss[-1] > 1e-2).all()
 
 

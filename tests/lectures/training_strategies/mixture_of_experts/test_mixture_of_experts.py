@@ -11,33 +11,34 @@ from flbook.lectures.training_strategies.mixture_of_experts import Setting
 from flbook.lectures.training_strategies.mixture_of_experts.clustered import ExpertClusters
 from flbook.lectures.training_strategies.mixture_of_experts.routers import dispatched, entropy, given, k_means
 
-TINY = Setting.tiny()
+TINY = lecture.experiment.setting("tiny")
 
 
 def test_the_race_ends_where_the_sweep_does():
     setting = replace(TINY, router=("learned",), steps=20)
-    race, cells = lecture.race(setting), lecture.measure(setting).squeeze()
+    race, cells = lecture.race(setting), lecture.experiment.measure(setting).squeeze()
     for name in ("test_error", "entropy"):
         np.testing.assert_allclose(race[name].isel(step=-1), cells[name], rtol=1e-4, atol=1e-6)
     assert race.step[-1] == 20 and (race.counts.sum(("number", "cluster")) == TINY.points).all()
 
 
 def test_cubic_experts_specialise_before_the_loss_moves_and_linear_ones_do_not():
-    race = lecture.race(replace(Setting(), n=500, seed=(0, 1), steps=15, points=50))
+    race = lecture.race(lecture.experiment.setting(n=500, seed=(0, 1), steps=15, points=50))
     end = race.isel(step=-1)
     assert (end.lead.sel(expert="cubic") > 0.6).all() and (end.lead.sel(expert="linear") < 0.4).all()
     assert (end.agreement.sel(expert="cubic") > 0.9).all() and race.agreement.isel(step=0).isnull().all()
 
 
 def test_each_router_trains_by_its_own_loss():
-    cells = lecture.measure(replace(TINY, expert=("linear",), n=200, steps=120))
+    cells = lecture.experiment.measure(replace(TINY, expert=("linear",), n=200, steps=120))
     assert (cells.train_loss.sel(router="oracle") > np.log1p(np.exp(-1)) - 1e-6).all()
     assert (cells.train_loss.sel(router=lecture.PLAIN) < 0.3).all()  # below the floor of the double softmax
 
 
 def test_linear_experts_that_are_told_the_cluster_are_right():
-    setting = replace(Setting(), expert=("linear",), router=("oracle",), n=400, seed=(0, 1), steps=60, points=300)
-    end = lecture.measure(setting)
+    few = dict(n=400, seed=(0, 1), steps=60, points=300)
+    setting = lecture.experiment.setting(expert=("linear",), router=("oracle",), **few)
+    end = lecture.experiment.measure(setting)
     assert (end.test_error < 0.01).all() and (end.entropy == 0).all()
 
 

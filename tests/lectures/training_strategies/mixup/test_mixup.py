@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from flbook.lectures.training_strategies import mixup
-from flbook.lectures.training_strategies.mixup import RULES, Setting
+from flbook.lectures.training_strategies.mixup import RULES, experiment
 
-TINY = Setting.tiny()
+TINY = experiment.setting("tiny")
 
 
 def test_the_course_ends_where_the_sweep_does():
     setting = replace(TINY, rule=RULES, early=20)
-    course, cells = mixup.course(setting), mixup.measure(setting).isel(share=0, noise_square=0)
+    course, cells = mixup.course(setting), experiment.measure(setting).isel(share=0, noise_square=0)
     assert set(course.dims) == {"step", "rule", "seed"} and course.step[-1] == TINY.steps
     for name in cells:
         np.testing.assert_allclose(course[name].isel(step=-1), cells[name].transpose("rule", "seed"), rtol=1e-4,
@@ -27,7 +27,7 @@ def test_the_course_ends_where_the_sweep_does():
 
 @pytest.mark.parametrize("rule", ["standard", "mixup", "inputs"])
 def test_growth_is_the_matrix_of_the_page(rule):
-    setting = replace(Setting.growing(), n=40, d=200, share=(0.1,), rule=(rule,), seed=(0, 1), noise_square=(1.0,))
+    setting = experiment.setting("growing", n=40, d=200, share=(0.1,), rule=(rule,), seed=(0, 1), noise_square=(1.0,))
     found, (rate, ratio) = mixup.growth(setting), setting.growth(rule, 0.1)
     np.testing.assert_allclose(found.common, rate, rtol=2e-3)
     if rule == "standard":

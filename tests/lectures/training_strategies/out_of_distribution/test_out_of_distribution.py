@@ -9,11 +9,11 @@ from flbook.lectures.training_strategies.out_of_distribution import Setting
 from flbook.lectures.training_strategies.out_of_distribution import out_of_distribution_pictures as pictures
 from flbook.lectures.training_strategies.out_of_distribution.environment_training import features
 
-TINY = Setting.tiny()
+TINY = ood.experiment.setting("tiny")
 
 
 def test_a_head_start_is_that_of_risk_alone():
-    cells = ood.measure(TINY)
+    cells = ood.experiment.measure(TINY)
     torch_start = ood.train(TINY, ood.problem(TINY), 2.0).params
     learned = features(ood.problem(TINY), torch_start)
     np.testing.assert_allclose(cells.signal_before.sel(head_start=2.0).isel(weight=0), learned[:, 0], rtol=1e-6)
@@ -33,7 +33,7 @@ def test_routes_end_where_the_page_says():
 
 def test_the_least_head_start_lies_between_the_last_undone_and_the_first_kept():
     setting = Setting(seed=(0, 1), n=80, d=4, m=2, weight=(300.0,), head_start=(1.0, 2.0, 3.0, 4.0), time=4.0)
-    cells = ood.measure(setting)
+    cells = ood.experiment.measure(setting)
     least = ood.least_head_start(cells)
     kept = (cells.signal.isel(weight=0) > 0.55).sum("head_start")
     assert (kept >= 1).all() and (kept <= 3).all()

@@ -9,19 +9,19 @@ import xarray as xr
 
 from flbook import measures
 from flbook.lectures.training_strategies import sharpness_aware
-from flbook.lectures.training_strategies.sharpness_aware import Setting, at_loss, measure, paths
+from flbook.lectures.training_strategies.sharpness_aware import Setting, at_loss, experiment, paths
 from flbook.training.fit import fit
 from flbook.training.optimizers import GradientDescent, SharpnessAware
 
-TINY = replace(Setting.tiny(), model=("network",), radius=(1.0,))
+TINY = experiment.setting("tiny", model=("network",), radius=(1.0,))
 
 
 def test_without_a_radius_all_rules_are_gradient_descent_bit_for_bit():
-    cells = measure(replace(TINY, radius=(0.0,)))
+    cells = experiment.measure(replace(TINY, radius=(0.0,)))
     for name in ("test_error", "train_loss", "memorised"):
         for rule in TINY.rule[1:]:
             assert (cells[name].sel(rule=rule) == cells[name].sel(rule="GD")).all(), (name, rule)
-    apart = measure(TINY).train_loss
+    apart = experiment.measure(TINY).train_loss
     for rule in TINY.rule[1:]:
         assert (apart.sel(rule=rule) != apart.sel(rule="GD")).all(), rule
 
@@ -35,7 +35,7 @@ def test_rules_change_at_the_switch(name):
     params = training.start()
     for step in range(TINY.steps):
         params, _ = (first if step < TINY.switch else second).step(training, params, None)
-    cells = measure(TINY).sel(rule=name).squeeze(("model", "radius"))
+    cells = experiment.measure(TINY).sel(rule=name).squeeze(("model", "radius"))
     np.testing.assert_array_equal(cells.train_loss, training.train_loss(params))
 
 
@@ -44,27 +44,27 @@ def test_the_radius_is_the_theorems():
 
 
 def test_sam_first_wins_where_gradient_descent_and_sam_last_fail():
-    few = replace(Setting.book(), rule=("GD", "SAM then GD", "GD then SAM"), d=(8000,), mu=(2.5,), seed=(0, 1, 2),
-                  switch=500, steps=1000)
-    error = measure(few).test_error.squeeze()
+    few = experiment.setting(rule=("GD", "SAM then GD", "GD then SAM"), d=(8000,), mu=(2.5,), seed=(0, 1, 2),
+                             switch=500, steps=1000)
+    error = experiment.measure(few).test_error.squeeze()
     assert (error.sel(rule="SAM then GD") < 0.02).all()
     assert (error.sel(rule="GD") > 0.2).all() and (error.sel(rule="GD then SAM") > 0.2).all()
 
 
 def test_a_network_without_a_kink_does_not_profit():
-    few = replace(Setting.book(), model=("linear", "lazy"), d=(8000,), mu=(2.5,), seed=(0, 1, 2), switch=200, steps=400)
-    assert (measure(few).test_error > 0.2).all()
+    few = experiment.setting(model=("linear", "lazy"), d=(8000,), mu=(2.5,), seed=(0, 1, 2), switch=200, steps=400)
+    assert (experiment.measure(few).test_error > 0.2).all()
 
 
 def test_sam_alone_leaves_the_error_of_a_filter_along_the_signal():
-    few = replace(Setting.book(), rule=("SAM",), d=(4000,), mu=(1.0,), seed=(0, 1), steps=600)
-    assert measure(few).test_error.values.ravel() == pytest.approx(0.1587, abs=0.02)
+    few = experiment.setting(rule=("SAM",), d=(4000,), mu=(1.0,), seed=(0, 1), steps=600)
+    assert experiment.measure(few).test_error.values.ravel() == pytest.approx(0.1587, abs=0.02)
 
 
 def test_paths_end_where_the_sweep_does_and_know_both_yardsticks():
     setting = replace(TINY, rule=("GD", "SAM"), steps=30)
     order = ("rule", "d", "seed", "mu")
-    path, cells = paths(setting), measure(setting).squeeze(("model", "radius")).transpose(*order)
+    path, cells = paths(setting), experiment.measure(setting).squeeze(("model", "radius")).transpose(*order)
     end = path.isel(step=-1).transpose(*order)
     np.testing.assert_allclose(end.train_loss, cells.train_loss, rtol=1e-4)
     np.testing.assert_allclose(end.rho, cells.memorised, rtol=1e-3)

@@ -7,13 +7,13 @@ import pytest
 import torch
 
 from flbook.lectures.training_strategies import sign_descent
-from flbook.lectures.training_strategies.sign_descent import Setting, sign_convnet, sign_tokens
+from flbook.lectures.training_strategies.sign_descent import sign_convnet, sign_tokens
 
-TINY = Setting.tiny()
+TINY = sign_descent.experiment.setting("tiny")
 
 
 def test_the_course_ends_where_the_best_step_did():
-    best, course = sign_descent.measure(TINY), sign_descent.course(TINY)
+    best, course = sign_descent.experiment.measure(TINY), sign_descent.course(TINY)
     np.testing.assert_allclose(course.excess.isel(step=-1), best.excess, rtol=1e-3, atol=1e-9)
     p = TINY.data.frequencies.numpy()
     np.testing.assert_allclose((course.row * p).sum("word"), best.excess, rtol=1e-3, atol=1e-9)
@@ -22,7 +22,7 @@ def test_the_course_ends_where_the_best_step_did():
 
 
 def test_the_books_best_steps_lie_inside_their_grids():
-    book = sign_descent.measure(replace(Setting.book(), seed=(0,)))
+    book = sign_descent.experiment.measure(sign_descent.experiment.setting(seed=(0,)))
     for name in book.rule.values:
         grid, lr = sign_descent.grid(name), float(book.lr.sel(rule=name)[0])
         assert grid[0] < lr < grid[-1], name
@@ -40,7 +40,7 @@ def test_half_times_follow_the_clocks():
 
 
 def test_the_signals_value_grows_by_two_steps_and_frozen_attention_stays():
-    run = sign_tokens.measure(sign_tokens.Setting.tiny())
+    run = sign_tokens.experiment.measure("tiny")
     signs = run.sel(rule="sign descent")
     grown = (signs.value - signs.value.isel(step=0)).transpose(..., "step")
     np.testing.assert_allclose(grown, np.broadcast_to(2e-4 * run.step.values, grown.shape), atol=1e-6)
@@ -49,7 +49,7 @@ def test_the_signals_value_grows_by_two_steps_and_frozen_attention_stays():
 
 
 def test_attention_is_the_networks():
-    setting = sign_tokens.Setting.tiny()
+    setting = sign_tokens.experiment.setting("tiny")
     training = sign_tokens.problem(setting, "trained", 4)
     watched = {q.name: q for q in sign_tokens.quantities(training, setting.data(4).draw_test(5, setting.seed))}
     whole = training.model.attention(training.x)

@@ -32,12 +32,10 @@ from flbook.lectures.in_context_learning.concept_prompts.concept_dynamics import
 )
 from flbook.lectures.in_context_learning.concept_prompts.concept_errors import basin
 from flbook.lectures.in_context_learning.concept_prompts.concepts import ConceptPrompts
-from flbook.runs import Grid, among, axis, labelled, single_precision, sweeps
+from flbook.runs import Experiment, Grid, among, axis, labelled, single_precision
 from flbook.shapes import Quantity
 from flbook.training.fit import fit
 from flbook.training.optimizers import GradientDescent
-
-VERSION = 1
 
 # Prompts that a layer is tested on; where nothing else is said, some label is that of the query, as is answerable.
 TESTS = {
@@ -53,6 +51,7 @@ TESTS = {
 ABOUT = {"shared": "score of what is shared, a·M a", "contrast": "score of what differs, b·M b",
          "query_shared": "a·W_Q a", "query_contrast": "b·W_Q b",
          "head_shared": "largest |⟨w, c⟩|", "head_contrast": "largest |⟨w, d⟩|"}
+CHEAP = ("nearest word", "similarity", "linear")  # of the rivals, MODELS below
 
 
 @dataclass(frozen=True)
@@ -74,17 +73,6 @@ class Setting(Grid):
     batch: Count = 64  # fresh prompts a step
     points: Count = 500  # fresh prompts of a test
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """Three concepts in the fewest dimensions but two, five steps."""
-        return cls(noise=(0.0, 0.1), decay=(0.0, 0.01), seed=(0, 1), concepts=3, n=4, d=8, m=8, steps=5, batch=8,
-                   points=20)
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        """Six noise levels in twice the dimension."""
-        return cls(noise=(0.05, 0.1, 0.2, 0.3, 0.4, 0.5), d=64, seed=tuple(range(12)), points=1000)
-
     def check(self) -> None:
         """Refuse prompts and layers that cannot be built."""
         self.prompts(self.noise[0])
@@ -95,32 +83,40 @@ class Setting(Grid):
         return ConceptPrompts(**({"concepts": self.concepts, "n": self.n, "d": self.d, "noise": noise} | change))
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Train every cell; errors over (noise, decay, seed, test), order parameters over (noise, decay, seed).
-
-    `rival_error`, over (noise, model, seed), is that of the cheap rivals on prompts as trained.
-    """
-    rows: list[dict[str, Tensor]] = []
-    for noise in setting.noise:
-        task = problem(setting, noise, device)
-        params = fit(task, GradientDescent(setting.lr), setting.steps).params
-        tests = [(test_prompts(setting, noise, device, **change), setting.prompts(noise, **change))
-                 for change in TESTS.values()]
-        found = {name: values.mean(-1) for name, values in order_parameters(params, task.data).items()}
-        found["error"] = torch.stack([error(task.predict(params, one), one) for one, _ in tests], -1)
-        found["right_attention"] = torch.stack([right_attention(params, *pair) for pair in tests], -1)
-        rows.append(found)
-    dims = ("noise", "decay", "seed")
-    about = ABOUT | {"error": "test error", "right_attention": "attention on right labels"}
-    columns = {name: ((*dims, "test")[: 1 + first.ndim], [row[name] for row in rows], about[name],
-                      "1" if name in ABOUT else "fraction") for name, first in rows[0].items()}
-    measured = labelled(columns, setting.coordinates() | _words(test=tuple(TESTS)))
-    beside = rivals(setting, device, CHEAP, ("as trained",)).error.sel(test="as trained", drop=True)
-    return measured.assign(rival_error=beside)
+TESTED = ("noise", "decay", "seed", "test")
+experiment = Experiment(
+    Setting, version=1, loops=("noise",), chunk={"noise": 1}, stored="longer",
+    gives={name: (text, "1") for name, text in ABOUT.items()} | {
+        "error": ("test error", "fraction", TESTED),
+        "right_attention": ("attention on right labels", "fraction", TESTED),
+        "rival_error": ("test error", "fraction", ("noise", "model", "seed")),
+    },
+    beside={"test": (TESTS, "test", "1"), "model": (CHEAP, "model", "1")},
+    presets={
+        "tiny": ("Three concepts in the fewest dimensions but two, five steps", dict(
+            noise=(0.0, 0.1), decay=(0.0, 0.01), seed=(0, 1), concepts=3, n=4, d=8, m=8, steps=5, batch=8, points=20)),
+        "longer": ("Six noise levels in twice the dimension", dict(
+            noise=(0.05, 0.1, 0.2, 0.3, 0.4, 0.5), d=64, seed=tuple(range(12)), points=1000)),
+    },
+)
+experiment.kept(single_precision)
 
 
-run = sweeps(measure, chunk={"noise": 1})
-stored = single_precision
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, Tensor]:
+    """Train at one noise level: errors and attention by test, order parameters, errors of the cheap rivals."""
+    task = problem(s, s.noise, device)
+    params = fit(task, GradientDescent(s.lr), s.steps).params
+    tests = [(test_prompts(s, s.noise, device, **change), s.prompts(s.noise, **change)) for change in TESTS.values()]
+    found = {name: values.mean(-1) for name, values in order_parameters(params, task.data).items()}
+    return found | {
+        "error": torch.stack([error(task.predict(params, one), one) for one, _ in tests], -1),
+        "right_attention": torch.stack([right_attention(params, *pair) for pair in tests], -1),
+        "rival_error": torch.stack(rival_errors(s, s.noise, device, CHEAP, ("as trained",))),
+    }
+
+
+run = experiment.run
 
 
 def network(setting: Setting, device: str = "cpu", **change) -> ConceptAttention:
@@ -246,21 +242,23 @@ MODELS = {
     "frozen": lambda *given: _trained(*given, trained=("o",)),
     "mean pooling": lambda s, noise, device: _trained(replace(s, start=0.0), noise, device, trained=("o",)),
 }
-CHEAP = ("nearest word", "similarity", "linear")
-
 
 def rivals(setting: Setting, device: str = "cpu", names: tuple[str, ...] = tuple(MODELS),
            tests: tuple[str, ...] = ("as trained", "words switched")) -> xr.Dataset:
     """Test errors of models that see the same batches; dimensions (noise, model, test, seed)."""
     among("names", names, MODELS)
-    rows = []
-    for noise in setting.noise:
-        prompts = [test_prompts(setting, noise, device, **TESTS[test]) for test in tests]
-        for name in names:
-            outputs = MODELS[name](setting, noise, device)
-            rows += [error(outputs(one), one) for one in prompts]
+    rows = [row for noise in setting.noise for row in rival_errors(setting, noise, device, names, tests)]
     return labelled({"error": (("noise", "model", "test", "seed"), rows, "test error", "fraction")},
                     setting.coordinates("noise", "seed") | _words(model=names, test=tests))
+
+
+def rival_errors(setting: Setting, noise: float, device: str, names: tuple[str, ...], tests: tuple[str, ...]) -> list:
+    """Test errors at one noise level, one row for every (model, test)."""
+    prompts, rows = [test_prompts(setting, noise, device, **TESTS[test]) for test in tests], []
+    for name in names:
+        outputs = MODELS[name](setting, noise, device)
+        rows += [error(outputs(one), one) for one in prompts]
+    return rows
 
 
 def _words(**axes: tuple[str, ...]) -> dict[str, tuple]:

@@ -15,19 +15,18 @@ import numpy as np
 import torch
 import xarray as xr
 
-from flbook import rng
+from flbook import devices, rng
 from flbook.data.prompts import LinearPrompts
 from flbook.domains import Count, Natural, Positive
 from flbook.lectures.in_context_learning.shared import attention_risk as theory
 from flbook.lectures.in_context_learning.shared.attention import layers as attention_layers
-from flbook.lectures.in_context_learning.shared.moments import MomentTraining, draw_moments, readout
+from flbook.lectures.in_context_learning.shared.moments import Drawn, MomentTraining, draw_moments, readout
 from flbook.lectures.in_context_learning.shared.single_index_prompts import SingleIndexPrompts
-from flbook.runs import Grid, axis, labelled, sweeps
+from flbook.runs import Experiment, Grid, axis, labelled
 from flbook.shapes import Context
 from flbook.training.fit import fit
 from flbook.training.optimizers import Adam
 
-VERSION = 1
 COVARIANCES = ("isotropic", "rotated")
 SPREAD = (1.0, 1.0, 0.25, 0.0625, 1.0)  # of the rotated covariance: the squares of the authors' 1, 1, 1/2, 1/4, 1
 
@@ -52,41 +51,56 @@ class Setting(Grid):
     clip: Positive = 10.0  # longest gradient
     test: Count = 20_000  # prompts that the risk is measured on
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """Both problems in two dimensions, eight steps."""
-        return cls(covariance=COVARIANCES, parts=("steps", "descent"), seed=(0, 1, 2), n=8, d=2, steps=8, batch=8,
-                   test=1000)
 
-    @classmethod
-    def paper(cls) -> "Setting":
-        """Up to four layers on both problems, more and larger batches."""
-        return cls(covariance=COVARIANCES, parts=("steps", "descent"), layers=(1, 2, 3, 4), batch=100, steps=1000,
-                   lr=0.06)
-
-
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Train every (covariance, parts, layers) with all seeds at once; its risk and that of its rivals."""
-    rows, rivals = [], []
-    for kind in setting.covariance:
-        prompts, matrix = prompts_of(setting, kind), covariance_of(kind, setting.d)
-        test = draw_moments(prompts, setting.test, 0, step=-1)
-        rivals.append([_rivals(depth, test.moments, matrix) for depth in setting.layers])
-        for parts in setting.parts:
-            for depth in setting.layers:
-                problem = MomentTraining(prompts, depth, setting.batch, setting.seed, parts=parts, clip=setting.clip)
-                rule = Adam(setting.lr / depth, (0.9, 0.99), horizon=setting.steps)
-                params = fit(problem, rule, setting.steps).params
-                rows.append(problem.test_risk(params, test).numpy())
-    plain, white, bent = np.array(rivals).transpose(2, 0, 1)
-    return labelled({"risk": (("covariance", "parts", "layers", "seed"), rows, "risk of trained layers"),
-                     "descent": (("covariance", "layers"), plain, "best use of L gradients"),
-                     "preconditioned": (("covariance", "layers"), white, "best use of L preconditioned gradients"),
-                     "bent": (("covariance", "layers"), bent, "best layers that move the inputs")},
-                    setting.coordinates())
+RIVAL = ("covariance", "layers")
+experiment = Experiment(
+    Setting, version=1, loops=("covariance", "parts", "layers"), chunk={"covariance": 1, "parts": 1, "layers": 1},
+    gives={
+        "risk": ("risk of trained layers", "1"),
+        "descent": ("best use of L gradients", "1", RIVAL),
+        "preconditioned": ("best use of L preconditioned gradients", "1", RIVAL),
+        "bent": ("best layers that move the inputs", "1", RIVAL),
+    },
+    presets={
+        "tiny": ("Both problems in two dimensions, eight steps", dict(
+            covariance=COVARIANCES, parts=("steps", "descent"), seed=(0, 1, 2), n=8, d=2, steps=8, batch=8, test=1000)),
+        "longer": ("Up to four layers on both problems, more and larger batches", dict(
+            covariance=COVARIANCES, parts=("steps", "descent"), layers=(1, 2, 3, 4), batch=100, steps=1000, lr=0.06)),
+    },
+    stored="longer",
+)
 
 
-run = sweeps(measure, chunk={"covariance": 1, "parts": 1, "layers": 1})
+@experiment.shared("covariance")
+def test_moments(s: Setting, device: str) -> Drawn:
+    """The prompts that every risk is measured on."""
+    return draw_moments(prompts_of(s, s.covariance), s.test, 0, step=-1)
+
+
+@experiment.shared("covariance", "layers")
+def rivals(s: Setting, device: str) -> dict[str, float]:
+    """What L gradients, L preconditioned ones, and L layers can do at best on these prompts."""
+    matrix = covariance_of(s.covariance, s.d)
+    moments = test_moments(s, device).moments[:-1, :-1].permute(2, 0, 1).numpy()
+    inverse = np.linalg.inv(matrix)
+    white = moments @ inverse
+    values = np.linalg.eigvals(white).real
+    return {"descent": theory.descent_risk(s.layers, moments, matrix, inverse),
+            "preconditioned": theory.descent_risk(s.layers, white, matrix, inverse),
+            "bent": theory.layered_risk(*theory.layered_optimum(s.layers, values), values)}
+
+
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, torch.Tensor | float]:
+    """Train with all seeds at once; the risk, and that of the rivals."""
+    where = devices.device(device)
+    problem = MomentTraining(prompts_of(s, s.covariance), s.layers, s.batch, s.seed, parts=s.parts, clip=s.clip)
+    problem, test = problem.to(where), Drawn(*(part.to(where) for part in test_moments(s, device)))
+    params = fit(problem, Adam(s.lr / s.layers, (0.9, 0.99), horizon=s.steps), s.steps).params
+    return {"risk": problem.test_risk(params, test)} | rivals(s, device)
+
+
+run = experiment.run
 
 
 def covariance_of(kind: str, d: int) -> np.ndarray:
@@ -103,16 +117,6 @@ def prompts_of(setting: Setting, kind: str) -> LinearPrompts:
     matrix = covariance_of(kind, setting.d)
     inverse = np.linalg.inv(matrix)
     return LinearPrompts(n=setting.n, d=setting.d, covariance=matrix, task_covariance=(inverse + inverse.T) / 2)
-
-
-def _rivals(depth: int, moments: torch.Tensor, matrix: np.ndarray) -> tuple[float, float, float]:
-    """What L gradients, L preconditioned ones, and L layers can do at best on prompts of these moments."""
-    s = moments[:-1, :-1].permute(2, 0, 1).numpy()
-    inverse = np.linalg.inv(matrix)
-    plain = theory.descent_risk(depth, s, matrix, inverse)
-    white = theory.descent_risk(depth, s @ inverse, matrix, inverse)
-    values = np.linalg.eigvals(s @ inverse).real
-    return plain, white, theory.layered_risk(*theory.layered_optimum(depth, values), values)
 
 
 def lengths(trained_at: tuple[int, ...], shown: tuple[int, ...], covariance: np.ndarray, prompts: int = 4000,

@@ -16,7 +16,7 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from flbook import hermite
+from flbook import devices, hermite
 from flbook.domains import Count, Natural
 from flbook.estimators import KernelRidge
 from flbook.lectures.in_context_learning.mamba_features import gates as law
@@ -25,12 +25,11 @@ from flbook.lectures.in_context_learning.mamba_features.mamba_block import Mamba
 from flbook.lectures.in_context_learning.shared import forgetting as theory
 from flbook.lectures.in_context_learning.shared.mamba import Mamba, tokens
 from flbook.lectures.in_context_learning.shared.online import LeastMeanSquares
-from flbook.lectures.in_context_learning.shared.single_index_prompts import SingleIndexPrompts
+from flbook.lectures.in_context_learning.shared.single_index_prompts import IndexPrompts, SingleIndexPrompts
 from flbook.models import kernels
-from flbook.runs import Grid, axis, labelled, sweeps
+from flbook.runs import Experiment, Grid, axis, labelled
 from flbook.shapes import Context
 
-VERSION = 1
 LINK = hermite.he(3)
 SIGMOID = (4.0, -6.0)  # slope w and bias b of the selective gates
 SLOW = (4.0, -2.0)
@@ -85,39 +84,49 @@ class Setting(Grid):
     r: Count = 4  # dimension of the subspace in which the direction lies
     prompts: Count = 5  # a seed
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """Three gates in eight dimensions."""
-        return cls(gate=("none", "slow", "silu 4"), d=(6, 8), n=(40, 160), seed=(0, 1), r=2, prompts=4)
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        """Three dimensions, and prompts of up to 4096 examples; forty seeds."""
-        return cls(d=(16, 32, 64), n=(64, 128, 256, 512, 1024, 2048, 4096), seed=tuple(range(40)), prompts=8)
-
     def check(self) -> None:
         """Refuse a subspace that does not fit."""
         SingleIndexPrompts(d=min(self.d), r=self.r)
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Squared cosine with beta, in all dimensions and inside the subspace; dimensions (d, n, gate, seed)."""
-    whole, inside = [], []
-    for d, n in product(setting.d, setting.n):
-        rows = []
-        for seed in setting.seed:  # one seed at a time: the memory of one
-            prompts = SingleIndexPrompts(n=n, d=d, r=setting.r, link=LINK.coefficients).draw(setting.prompts, seed)
-            found = [directions(name, prompts.context) for name in setting.gate]
-            rows.append([(squared_cosine(s, prompts.task).mean(),
-                          squared_cosine(s[..., : setting.r], prompts.task[..., : setting.r]).mean()) for s in found])
-        whole.append([[row[k][0] for row in rows] for k in range(len(setting.gate))])
-        inside.append([[row[k][1] for row in rows] for k in range(len(setting.gate))])
-    dims = ("d", "n", "gate", "seed")
-    return labelled({"overlap": (dims, whole, "squared cosine with β"),
-                     "inside": (dims, inside, "squared cosine with β inside the subspace")}, setting.coordinates())
+DIMS = ("d", "n", "gate", "seed")
+experiment = Experiment(
+    Setting, version=1, loops=("d", "n", "seed", "gate"),  # one seed at a time: the memory of one
+    gives={"overlap": ("squared cosine with β", "1", DIMS),
+           "inside": ("squared cosine with β inside the subspace", "1", DIMS)},
+    presets={
+        "tiny": ("Three gates in eight dimensions", dict(
+            gate=("none", "slow", "silu 4"), d=(6, 8), n=(40, 160), seed=(0, 1), r=2, prompts=4)),
+        "longer": ("Three dimensions, and prompts of up to 4096 examples; forty seeds", dict(
+            d=(16, 32, 64), n=(64, 128, 256, 512, 1024, 2048, 4096), seed=tuple(range(40)), prompts=8)),
+    },
+    stored="longer",
+)
 
 
-run = sweeps(measure)
+@experiment.shared("d", "n", "seed")
+def drawn(s: Setting, device: str) -> IndexPrompts:
+    """The prompts that every gate reads."""
+    prompts = SingleIndexPrompts(n=s.n, d=s.d, r=s.r, link=LINK.coefficients)
+    return prompts.draw(s.prompts, s.seed, device=devices.device(device))
+
+
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, Tensor]:
+    """Squared cosine of one gate's state with beta, in all dimensions and inside the subspace."""
+    prompts = drawn(s, device)
+    found = directions(s.gate, prompts.context)
+    return {"overlap": squared_cosine(found, prompts.task).mean(),
+            "inside": squared_cosine(found[..., : s.r], prompts.task[..., : s.r]).mean()}
+
+
+@experiment.kept
+def kept(dataset: xr.Dataset) -> xr.Dataset:
+    """What the stored result keeps: the squared cosines in float32."""
+    return dataset[["overlap", "inside"]].astype("float32")
+
+
+run = experiment.run
 
 
 @torch.no_grad()
@@ -125,7 +134,10 @@ def directions(name: str, context: Context) -> Tensor:
     """The estimate of beta that a predictor holds after the examples: its answers to the unit vectors, (*E, d)."""
     *ensemble, n, d = context.x.shape
     eye = torch.eye(d, dtype=context.x.dtype)
-    return PREDICTORS[name](eye, n)(context, eye.expand(*ensemble, d, d))
+    predictor = PREDICTORS[name](eye, n)
+    if isinstance(predictor, torch.nn.Module):  # made by hand, on the CPU
+        predictor.to(context.x.device)
+    return predictor(context, eye.to(context.x.device).expand(*ensemble, d, d))
 
 
 def squared_cosine(found: Tensor, task: Tensor) -> Tensor:
@@ -224,8 +236,3 @@ def pretraining_step(seeds: tuple[int, ...], prompts: tuple[int, ...], d: int = 
     return labelled({"outside": (("seed", "prompts"), values[..., 0], "squared length outside the subspace"),
                      "share": (("seed", "prompts"), values[..., 1], "share of it inside the subspace")},
                     {"prompts": ("prompts", sizes, "pretraining prompts T"), "seed": list(seeds)})
-
-
-def stored(dataset: xr.Dataset) -> xr.Dataset:
-    """What the stored result keeps: the squared cosines in float32."""
-    return dataset[["overlap", "inside"]].astype("float32")

@@ -18,7 +18,7 @@ import xarray as xr
 from jaxtyping import Float
 from torch import Tensor
 
-from flbook import rng
+from flbook import devices, rng
 from flbook.domains import Count, Natural, Positive, Range
 from flbook.lectures.in_context_learning.perturbed_flow.perturbation import MeanFunctional, guided, sized, smooth
 from flbook.lectures.in_context_learning.perturbed_flow.saddles import guided_share
@@ -26,9 +26,7 @@ from flbook.lectures.in_context_learning.shared import mean_field
 from flbook.lectures.in_context_learning.shared.mean_field import Particles
 from flbook.lectures.in_context_learning.shared.modified_flow import birth_death
 from flbook.models.activations import centred_sigmoid
-from flbook.runs import Grid, axis, labelled, sweeps
-
-VERSION = 1
+from flbook.runs import Experiment, Grid, axis
 
 SaddleName = Literal["attention", "rank one", "low rank"]
 NoiseName = Literal["static", "isotropic", "smooth", "guided", "whole", "Langevin", "birth-death"]
@@ -58,29 +56,6 @@ class Setting(Grid):
     time: Positive = 14.0  # in units of the unstable direction's growth: it grows by e in each
     every: Positive = 0.25
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """Two saddles, three noises, one and two copies of eight particles."""
-        return cls(saddle=SADDLES[:2], noise=("static", "guided", "Langevin"), copies=(1, 2), seed=(0, 1), m=8, d=3,
-                   k=2, n=20, time=8.0)
-
-    @classmethod
-    def rivals(cls) -> "Setting":
-        """The other ways, on the largest of these crowds."""
-        return cls(noise=("static", "Langevin", "birth-death"), copies=(9,), seed=tuple(range(10)))
-
-    @classmethod
-    def others(cls) -> "Setting":
-        """The two other saddles, one crowd."""
-        return cls(saddle=("rank one", "low rank"), noise=("isotropic", "guided", "whole"), copies=(1,))
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        """Two saddles, all noises, four crowds, forty seeds."""
-        noises = ("static", "isotropic", "smooth", "guided", "Langevin", "birth-death")
-        return cls(saddle=SADDLES[:2], noise=noises, copies=(1, 3, 9, 27), seed=tuple(range(40)))
-
-
     def check(self) -> None:
         """Refuse crowds that have no such saddle, or no such noise."""
         if "low rank" in self.saddle and "birth-death" in self.noise:
@@ -89,29 +64,54 @@ class Setting(Grid):
             raise ValueError(f"m must be even and at least k + 2 = {self.k + 2}; got {self.m}")
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Push and descend in every cell; dimensions (saddle, noise, copies, seed), losses also (time)."""
-    columns: dict[str, list[Tensor]] = {"escape": [], "projection": [], "loss": []}
-    for name in setting.saddle:
-        saddle = BUILD[name](setting)
-        about = course(setting, saddle)
-        at = [round(t * about.unit) for t in times(setting)]
-        for noise in setting.noise:
-            for copies in setting.copies:
-                losses, projection = flow(setting, saddle, about, noise, copies)
-                columns["escape"].append(escape_time(losses, escaped(saddle), about.unit))
-                columns["projection"].append(projection)
-                columns["loss"].append(losses[:, at] / saddle.functional.loss(saddle.theta))
-    dims = ("saddle", "noise", "copies", "seed")
-    return labelled(
-        {"escape": (dims, columns["escape"], "escape time"),
-         "projection": (dims, columns["projection"], "part of the push along the unstable direction"),
-         "loss": ((*dims, "time"), columns["loss"], "loss over that of the saddle")},
-        setting.coordinates() | {"time": ("time", times(setting), "time in units of growth by e")},
-    )  # fmt: skip
+ALL = ("static", "isotropic", "smooth", "guided", "Langevin", "birth-death")
+experiment = Experiment(
+    Setting, version=1, loops=("saddle", "noise", "copies"), chunk={"saddle": 1, "noise": 3}, stored="longer",
+    gives={
+        "escape": ("escape time", "1"),
+        "projection": ("part of the push along the unstable direction", "1"),
+        "loss": ("loss over that of the saddle", "1", ("saddle", "noise", "copies", "seed", "time")),
+    },
+    beside={"time": (lambda s: times(s), "time in units of growth by e")},
+    presets={
+        "tiny": ("Two saddles, three noises, one and two copies of eight particles", dict(
+            saddle=SADDLES[:2], noise=("static", "guided", "Langevin"), copies=(1, 2), seed=(0, 1), m=8, d=3, k=2,
+            n=20, time=8.0)),
+        "rivals": ("The other ways, on the largest of these crowds", dict(
+            noise=("static", "Langevin", "birth-death"), copies=(9,), seed=tuple(range(10)))),
+        "others": ("The two other saddles, one crowd", dict(
+            saddle=("rank one", "low rank"), noise=("isotropic", "guided", "whole"), copies=(1,))),
+        "longer": ("Two saddles, six noises, four crowds, forty seeds", dict(
+            saddle=SADDLES[:2], noise=ALL, copies=(1, 3, 9, 27), seed=tuple(range(40)))),
+    },
+)
 
 
-run = sweeps(measure, chunk={"saddle": 1, "noise": 3})
+@experiment.shared("saddle")
+def built(s: Setting, device: str) -> tuple["Saddle", "Course"]:
+    """The saddle and its spectrum."""
+    saddle = BUILD[s.saddle](s, devices.device(device))
+    return saddle, course(s, saddle)
+
+
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, Tensor]:
+    """Push one crowd at one saddle, and descend."""
+    saddle, about = built(s, device)
+    losses, projection = flow(s, saddle, about, s.noise, s.copies)
+    at = [round(t * about.unit) for t in times(s)]
+    return {"escape": escape_time(losses, escaped(saddle), about.unit), "projection": projection,
+            "loss": losses[:, at] / saddle.functional.loss(saddle.theta)}
+
+
+run = experiment.run
+
+
+@experiment.kept
+def kept(dataset: xr.Dataset) -> xr.Dataset:
+    """Of a larger run, escape times and projections of every seed, losses as means; in single precision."""
+    with xr.set_options(keep_attrs=True):
+        return dataset.assign(loss=dataset.loss.mean("seed")).astype("float32")
 
 
 class Saddle(NamedTuple):
@@ -133,14 +133,15 @@ def network(x: Tensor, k: int):
     return mean
 
 
-def attention(setting: Setting) -> Saddle:
+def attention(setting: Setting, device="cpu") -> Saddle:
     r"""All true features but the last are learned, and one feature is wasted on something orthogonal to them all.
 
     The objective is the loss of linear attention at its best, :math:`\frac12 E|f - Gh|^2`; its level there is 1/(2k).
     """
-    x = rng.normal((setting.n, setting.d), setting.landscape, "inputs")
+    x = rng.normal((setting.n, setting.d), setting.landscape, "inputs", device)
     k = setting.k
-    teacher = mean_field.draw(setting.m, k + 1, setting.d, setting.landscape, "teacher", setting.spread).whitened(x)
+    drawn = mean_field.draw(setting.m, k + 1, setting.d, setting.landscape, "teacher", setting.spread)
+    teacher = there(drawn, x).whitened(x)
     f = teacher.features(x)[:, :k] * ((k + 1) / k) ** 0.5  # covariance I/k
 
     def outer(h: Tensor) -> Tensor:
@@ -150,31 +151,33 @@ def attention(setting: Setting) -> Saddle:
     return Saddle(MeanFunctional(network(x, k), outer), torch.cat([kept, teacher.w], -1), x, f)
 
 
-def rank_one(setting: Setting) -> Saddle:
+def rank_one(setting: Setting, device="cpu") -> Saddle:
     r"""Matrices :math:`f(x)f(x)^\top` to be written as :math:`h(x)h(x)^\top`; every neuron has its negative, so h = 0.
 
     The objective is :math:`\frac14 E\|hh^\top - ff^\top\|_F^2`.
     """
-    x = rng.normal((setting.n, setting.d), setting.landscape, "inputs")
+    x = rng.normal((setting.n, setting.d), setting.landscape, "inputs", device)
     teacher = mean_field.draw(setting.m, setting.k, setting.d, setting.landscape, "teacher", setting.spread)
-    f = teacher.whitened(x).features(x)
+    f = there(teacher, x).whitened(x).features(x)
 
     def outer(h: Tensor) -> Tensor:
         squares = [u.square().sum(-1).square() for u in (h, f)]
         return (squares[0] - 2 * (h * f).sum(-1).square() + squares[1]).mean(-1) / 4
 
     start = mean_field.draw(setting.m // 2, setting.k, setting.d, setting.landscape, "start", setting.spread)
+    start = there(start, x)
     theta = torch.cat([torch.cat([sign * start.a, start.w], -1) for sign in (1, -1)])
     return Saddle(MeanFunctional(network(x, setting.k), outer), theta, x, f)
 
 
-def low_rank(setting: Setting) -> Saddle:
+def low_rank(setting: Setting, device="cpu") -> Saddle:
     r"""A matrix M to be written as :math:`E_\mu\theta\theta^\top`; no particle has a part along M's last eigenvector.
 
     The objective is :math:`\frac14\|E\theta\theta^\top - M\|_F^2` with M = diag(1, 0.8, 0.5).
     """
-    target = torch.tensor([1.0, 0.8, 0.5], dtype=torch.float64)
-    drawn = rng.normal((setting.m, 3), setting.landscape, "crowd") * torch.tensor([1.0, 1.0, 0.0])
+    target = torch.tensor([1.0, 0.8, 0.5], dtype=torch.float64, device=device)
+    drawn = rng.normal((setting.m, 3), setting.landscape, "crowd", device)
+    drawn = drawn * torch.tensor([1.0, 1.0, 0.0], device=device)
     q, _ = torch.linalg.qr(drawn[:, :2])
     theta = torch.cat([(setting.m * target[:2]).sqrt() * q, drawn[:, 2:]], -1)
 
@@ -182,6 +185,11 @@ def low_rank(setting: Setting) -> Saddle:
         return torch.einsum("...mi,...mj->...ij", theta, theta) / theta.shape[-2]
 
     return Saddle(MeanFunctional(mean, lambda c: (c - target.diag()).square().sum((-2, -1)) / 4), theta)
+
+
+def there(particles: Particles, x: Tensor) -> Particles:
+    """Particles on the device of the inputs."""
+    return Particles(*(part.to(x) for part in particles))
 
 
 BUILD = dict(zip(SADDLES, (attention, rank_one, low_rank), strict=True))
@@ -222,8 +230,8 @@ class Course(NamedTuple):
 def course(setting: Setting, saddle: Saddle) -> Course:
     """The spectrum, and steps small enough for its stiffest direction."""
     values, vectors = saddle.functional.spectrum(saddle.theta)
-    rate = -float(values[0])
-    return Course(values, vectors[0], rate, round(max(1 / setting.lr, float(values[-1]) / rate)))
+    stiff = float(values[-1] / -values[0])
+    return Course(values, vectors[0], -float(values[0]), round(max(1 / setting.lr, stiff)))
 
 
 def start(setting: Setting, saddle: Saddle, noise: str, copies: int) -> Float[Tensor, "seed N p"]:
@@ -238,7 +246,7 @@ def start(setting: Setting, saddle: Saddle, noise: str, copies: int) -> Float[Te
             fresh = mean_field.draw(max(1, len(one) // 20), k, setting.d, seed, "births", setting.spread)
             rows.append(torch.cat(birth_death(Particles(one[:, :k], one[:, k:]), fresh, seed), -1))
         return torch.stack(rows)
-    g = rng.normal(tuple(one.shape), setting.seed, "push")
+    g = rng.normal(tuple(one.shape), setting.seed, "push", one.device)
     if noise == "smooth":
         g = smooth(theta, g)
     elif noise != "isotropic":
@@ -273,7 +281,7 @@ def flow(setting: Setting, saddle: Saddle, about: Course, noise: str, copies: in
         theta = theta - slope / (about.rate * about.per)
         if kick:
             drawn = [torch.randn(theta.shape[1:], generator=one, dtype=theta.dtype) for one in streams]
-            theta = theta + kick * torch.stack(drawn)
+            theta = theta + kick * torch.stack(drawn).to(theta)
     return torch.stack(losses, -1), projection
 
 
@@ -294,9 +302,3 @@ def escape_time(losses: Float[Tensor, "seed steps"], level: float, unit: float) 
 def times(setting: Setting) -> list[float]:
     """Times at which the loss is kept."""
     return [round(j * setting.every, 6) for j in range(round(setting.time / setting.every) + 1)]
-
-
-def stored(dataset: xr.Dataset) -> xr.Dataset:
-    """Of a paper run, escape times and projections of every seed, losses as means; in single precision."""
-    with xr.set_options(keep_attrs=True):
-        return dataset.assign(loss=dataset.loss.mean("seed")).astype("float32")

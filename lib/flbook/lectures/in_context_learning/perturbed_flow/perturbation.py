@@ -68,7 +68,7 @@ class MeanFunctional:
 
         Forms the matrix, from one product a row: for small examples and tests, not for the algorithm.
         """
-        basis = torch.eye(theta.numel(), dtype=theta.dtype).reshape(-1, *theta.shape)
+        basis = torch.eye(theta.numel(), dtype=theta.dtype, device=theta.device).reshape(-1, *theta.shape)
         rows = (self.whole if local else self.interaction)(theta.expand_as(basis), basis).flatten(1)
         values, vectors = torch.linalg.eigh((rows + rows.T) / 2)
         return values, vectors.T.reshape(basis.shape) * theta.shape[0] ** 0.5
@@ -138,9 +138,9 @@ class PerturbedFlow(Checked):
     ) -> Path:
         """At most this many steps; ``push(theta, count)`` is the displacement of the push number `count`."""
         lead = theta.shape[:-2]
-        since, count = torch.full(lead, self.wait), 0
-        stopped, ever = torch.zeros(lead, dtype=torch.bool), torch.zeros(lead, dtype=torch.bool)
-        before, level = theta, torch.full(lead, torch.inf, dtype=theta.dtype)
+        since, count = torch.full(lead, self.wait, device=theta.device), 0
+        stopped, ever = (torch.zeros(lead, dtype=torch.bool, device=theta.device) for _ in range(2))
+        before, level = theta, torch.full(lead, torch.inf, dtype=theta.dtype, device=theta.device)
         losses, pushes = [], []
         for _ in range(steps):
             slope, loss = functional.slope(theta)

@@ -25,12 +25,12 @@ from flbook.lectures.in_context_learning.shared.attention_risk import attention_
 from flbook.lectures.in_context_learning.shared.moments import Drawn, draw_moments
 from flbook.lectures.in_context_learning.task_diversity.pool_risk import icl_risk
 from flbook.models.transformer import PromptTransformer
-from flbook.runs import Grid, axis, checkpoints, labelled, results, sweeps
+from flbook.runs import Experiment, Grid, axis, checkpoints, labelled
 from flbook.shapes import Context
 from flbook.training.pretrain import Recipe, pretrain
 
-VERSION = 1
 RIDGELESS = 1e-10  # the ridge of what is called ridgeless, in units of the features' mean square
+SMALLEST = 1e-200  # that a mean square counts as: a ridge is above 0
 
 
 @dataclass(frozen=True)
@@ -47,21 +47,6 @@ class Setting(Grid):
     alpha: Positive = 4.0  # examples of a prompt over d
     rho: NonNegative = 0.1  # variance of the label noise
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """Five dimensions, fewer tasks than that and more, fewer prompts than entries and more."""
-        return cls(d=(5,), kappa=(0.5, 2.0), tau=(0.5, 3.0), seed=(0, 1, 2))
-
-    @classmethod
-    def descent(cls) -> "Setting":
-        """Number of prompts, at five tasks a dimension."""
-        return cls(kappa=(5.0,), tau=(0.25, 0.5, 0.75, 0.9, 1.1, 1.5, 2.0, 4.0))
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        """Prompts and tasks at the dimension where the theory should hold."""
-        return cls(d=(40,), kappa=(0.5, 5.0), tau=(0.25, 0.5, 0.75, 0.9, 1.1, 1.5, 2.0))
-
     def check(self) -> None:
         """Refuse empty pools, and the pole at which the risk is infinite."""
         for kappa in self.kappa:
@@ -71,24 +56,32 @@ class Setting(Grid):
             raise ValueError("tau must differ from 1, where the risk is infinite")
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Fit every (d, kappa, tau, seed) by least squares of least norm; its exact risk on fresh tasks, and the theory."""
-    where = devices.device(device)
-    risk, limit = np.empty(setting.shape), np.empty(setting.shape[:-1])
-    for i, d in enumerate(setting.d):
-        examples = round(setting.alpha * d)
-        for j, kappa in enumerate(setting.kappa):
-            for k, tau in enumerate(setting.tau):
-                limit[i, j, k] = icl_risk(tau, setting.alpha, kappa, setting.rho)
-                for s, seed in enumerate(setting.seed):
-                    gamma = fitted(d, examples, round(kappa * d), round(tau * d * d), setting.rho, seed, where)
-                    risk[i, j, k, s] = exact_risk(gamma, examples, setting.rho)
-    dims = ("d", "kappa", "tau", "seed")
-    return labelled({"risk": (dims, risk, "risk on fresh tasks"), "limit": (dims[:-1], limit, "risk, all sizes large")},
-                    setting.coordinates())
+experiment = Experiment(
+    Setting, version=1, loops=("d", "kappa", "tau", "seed"), chunk={"kappa": 1, "tau": 1}, stored="longer",
+    gives={
+        "risk": ("risk on fresh tasks", "1"),
+        "limit": ("risk, all sizes large", "1", ("d", "kappa", "tau")),
+    },
+    presets={
+        "tiny": ("Five dimensions, fewer tasks than that and more, fewer prompts than entries and more", dict(
+            d=(5,), kappa=(0.5, 2.0), tau=(0.5, 3.0), seed=(0, 1, 2))),
+        "descent": ("Number of prompts, at five tasks a dimension", dict(
+            kappa=(5.0,), tau=(0.25, 0.5, 0.75, 0.9, 1.1, 1.5, 2.0, 4.0))),
+        "longer": ("Prompts and tasks at the dimension where the theory should hold", dict(
+            d=(40,), kappa=(0.5, 5.0), tau=(0.25, 0.5, 0.75, 0.9, 1.1, 1.5, 2.0))),
+    },
+)
 
 
-run = sweeps(measure, chunk={"kappa": 1, "tau": 1})
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, float]:
+    """Fit by least squares of least norm: the exact risk on fresh tasks, and the theory."""
+    examples, where = round(s.alpha * s.d), devices.device(device)
+    gamma = fitted(s.d, examples, round(s.kappa * s.d), round(s.tau * s.d * s.d), s.rho, s.seed, where)
+    return {"risk": exact_risk(gamma, examples, s.rho), "limit": icl_risk(s.tau, s.alpha, s.kappa, s.rho)}
+
+
+run = experiment.run
 
 
 def features(drawn: Drawn, query: torch.Tensor) -> torch.Tensor:
@@ -116,12 +109,12 @@ def exact_risk(gamma: np.ndarray, examples: int, rho: float) -> float:
 def fitted(d: int, examples: int, tasks: int, prompts: int, rho: float, seed: int, device) -> np.ndarray:
     """The matrix of least norm that minimises the squared error over the prompts of a pretraining set."""
     law = LinearPrompts(n=examples, d=d, noise=rho**0.5, covariance=(1 / d,) * d, pool=TaskPool(tasks, seed))
-    drawn = draw_moments(law, prompts, seed)
-    query = replace(law, n=1).draw(prompts, seed, step=-1)  # fresh inputs; the task is that of the moments
+    drawn = Drawn(*(part.to(device) for part in draw_moments(law, prompts, seed)))
+    query = replace(law, n=1).draw(prompts, seed, -1, device)  # fresh inputs; the task is that of the moments
     labels = torch.einsum("bd,db->b", query.query[:, 0], drawn.task) + query.observed[:, 0] - query.target[:, 0]
-    rows = features(drawn, query.query[:, 0]).to(device)
-    scale = float(rows.square().mean()) * rows.shape[-1]
-    return ridge(rows, labels.to(device), RIDGELESS * scale).reshape(d, d + 1).cpu().numpy()
+    rows = features(drawn, query.query[:, 0])
+    scale = max(float(rows.square().mean()), SMALLEST) * rows.shape[-1]
+    return ridge(rows, labels, RIDGELESS * scale).reshape(d, d + 1).cpu().numpy()
 
 
 def estimators(
@@ -195,7 +188,7 @@ class Pretrained(Checked):
 
     def path(self) -> Path:
         """Where it lies."""
-        return results.path("task_diversity", f"_{self.d}_{self.tasks}.safetensors")
+        return experiment.path(f"_{self.d}_{self.tasks}.safetensors")
 
     def untrained(self) -> PromptTransformer:
         """The network at its start."""

@@ -19,6 +19,7 @@ import torch
 import xarray as xr
 from torch import Tensor
 
+from flbook import devices
 from flbook.domains import Count, Natural, NonNegative, Positive, Range
 from flbook.estimators.in_context import KernelRidge
 from flbook.lectures.in_context_learning.shared.prompt_network import two_layer
@@ -27,10 +28,9 @@ from flbook.lectures.in_context_learning.test_time_training import two_stages as
 from flbook.lectures.in_context_learning.test_time_training.link_shift import shifted_link
 from flbook.lectures.in_context_learning.test_time_training.two_stages import Readout
 from flbook.models import kernels
-from flbook.runs import Grid, axis, labelled, single_precision, sweeps
+from flbook.runs import Experiment, Grid, axis, labelled, single_precision
 from flbook.shapes import Context
 
-VERSION = 1
 BATCH = 100  # prompts held at once
 Model = Literal["fixed weights", "test-time training", "no pretraining"]
 MODELS = get_args(Model)
@@ -55,53 +55,49 @@ class Setting(Grid):
     tasks: Count = 8  # test prompts a seed
     queries: Count = 100  # of each, for the rivals; the risk of the models is exact
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """Eight dimensions, 200 prompts of pretraining, no shift and sixty degrees."""
-        return cls(shift=(0.0, 60.0), n=(64, 1024), seed=(0, 1), d=8, r=2, m=32, prompts=200, n_pre=128, tasks=6,
-                   queries=40)
-
-    @classmethod
-    def angles(cls) -> "Setting":
-        """All angles at one length."""
-        return cls(shift=(0.0, 15.0, 30.0, 45.0, 60.0, 90.0), n=(1024,), model=MODELS[:2], tasks=4)
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        """Longer prompts, more dimensions, more tasks."""
-        return cls(shift=(0.0, 30.0, 60.0), n=(128, 256, 512, 1024, 2048, 4096), d=48, prompts=16000, tasks=16)
-
     def check(self) -> None:
         """Refuse a subspace larger than the space."""
         data(self, self.shift[0], self.n[0])
-
-
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Risk against the target without noise, and overlap of the direction; (shift, n, model, seed)."""
-    dims = ("seed", "shift", "n", "model")
-    shape = tuple(len(getattr(setting, name)) for name in dims)
-    risk, overlap = np.empty(shape), np.empty(shape)
-    learned = pretrain(setting)
-    for i, seed in enumerate(setting.seed):
-        for j, shift in enumerate(setting.shift):
-            for k, n in enumerate(setting.n):
-                batch = data(setting, shift, n).draw(setting.tasks, seed, 10 + n)
-                for at, name in enumerate(setting.model):
-                    along, a = answer(name, setting, learned, batch)
-                    risk[i, j, k, at] = stages.exact_risk(learned.readout, a, along, shifted_link(shift)).mean()
-                    overlap[i, j, k, at] = along.abs().mean()
-    return labelled({"risk": (dims, risk, "risk R"), "overlap": (dims, overlap, "overlap |⟨u, β⟩|")},
-                    setting.coordinates())
-
-
-run = sweeps(measure, chunk={"seed": 5})
-stored = single_precision
 
 
 def data(setting: Setting, shift: float, n: int, queries: int = 1) -> SingleIndexPrompts:
     """Prompts of one angle and length."""
     return SingleIndexPrompts(n=n, d=setting.d, r=setting.r, link=shifted_link(shift), noise=setting.noise,
                               queries=queries)
+
+
+experiment = Experiment(
+    Setting, version=1, loops=("seed", "shift", "n", "model"), chunk={"seed": 5}, stored="longer",
+    gives={"risk": ("risk R", "1"), "overlap": ("overlap |⟨u, β⟩|", "1")},
+    presets={
+        "tiny": ("Eight dimensions, 200 prompts of pretraining, no shift and sixty degrees", dict(
+            shift=(0.0, 60.0), n=(64, 1024), seed=(0, 1), d=8, r=2, m=32, prompts=200, n_pre=128, tasks=6,
+            queries=40)),
+        "angles": ("All angles at one length", dict(
+            shift=(0.0, 15.0, 30.0, 45.0, 60.0, 90.0), n=(1024,), model=MODELS[:2], tasks=4)),
+        "longer": ("Longer prompts, more dimensions, more tasks", dict(
+            shift=(0.0, 30.0, 60.0), n=(128, 256, 512, 1024, 2048, 4096), d=48, prompts=16000, tasks=16)),
+    },
+)
+experiment.kept(single_precision)
+
+
+@experiment.shared("seed", "shift", "n")
+def asked(s: Setting, device: str) -> IndexPrompts:
+    """The test prompts, which all models answer."""
+    return data(s, s.shift, s.n).draw(s.tasks, s.seed, 10 + s.n, devices.device(device))
+
+
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, Tensor]:
+    """Risk of one model against the target without noise, and overlap of the direction that it finds."""
+    learned = pretrain(s, device)
+    along, a = answer(s.model, s, learned, asked(s, device))
+    risk = stages.exact_risk(learned.readout, a, along, shifted_link(s.shift))
+    return {"risk": risk.mean(), "overlap": along.abs().mean()}
+
+
+run = experiment.run
 
 
 @dataclass(frozen=True)
@@ -113,22 +109,22 @@ class Learned:
     a: Tensor
 
 
-def pretrain(setting: Setting) -> Learned:
+def pretrain(setting: Setting, device: str = "cpu") -> Learned:
     """One step on attention, then ridge regression of the output layer, both on prompts without a shift."""
     fields = {name: getattr(setting, name) for name in ("d", "r", "m", "noise", "lam", "prompts", "n_pre", "learner")}
-    return _pretrained(Setting(**fields), os.environ.get("FLBOOK_SEED"))
+    return _pretrained(Setting(**fields), devices.device(device), os.environ.get("FLBOOK_SEED"))
 
 
 @lru_cache(maxsize=4)
-def _pretrained(setting: Setting, fresh: str | None) -> Learned:
+def _pretrained(setting: Setting, place: torch.device, fresh: str | None) -> Learned:
     """Once for all test prompts; `fresh` is FLBOOK_SEED, on which the draws depend."""
-    n, update = setting.n_pre, torch.zeros(setting.d, setting.d, dtype=torch.float64)
+    n, update = setting.n_pre, torch.zeros(setting.d, setting.d, dtype=torch.float64, device=place)
     for step in range(-(-setting.prompts // BATCH)):
-        x, y = data(setting, 0.0, 2 * n).draw(BATCH, setting.learner, step, dtype=torch.float32).context
+        x, y = data(setting, 0.0, 2 * n).draw(BATCH, setting.learner, step, place, torch.float32).context
         update += stages.attention_step(Context(x[:, :n], y[:, :n]), Context(x[:, n:], y[:, n:])).double()
     basis = stages.subspace(update, setting.r)
-    readout = Readout.draw(setting.m, setting.learner)
-    long = data(setting, 0.0, 2048).draw(100, setting.learner, 10_000_000).context
+    readout = Readout.draw(setting.m, setting.learner).to(place)
+    long = data(setting, 0.0, 2048).draw(100, setting.learner, 10_000_000, place).context
     inside = Context(long.x @ basis, long.y)
     z = torch.einsum("tnd,td->tn", inside.x, stages.first_direction(inside))
     return Learned(basis, readout, readout.fit(z.flatten(), long.y.flatten(), setting.lam / long.y.numel()))
@@ -136,7 +132,7 @@ def _pretrained(setting: Setting, fresh: str | None) -> Learned:
 
 def answer(name: str, setting: Setting, learned: Learned, batch: IndexPrompts) -> tuple[Tensor, Tensor]:
     """What one model makes of the prompts: <u, beta> of its direction, and its output weights."""
-    identity = torch.eye(setting.d, dtype=torch.float64)
+    identity = torch.eye(setting.d).to(learned.basis)
     basis = identity if name == "no pretraining" else learned.basis
     inside, readout = Context(batch.context.x @ basis, batch.context.y), learned.readout
     if name == "fixed weights":

@@ -70,6 +70,10 @@ class Readout:
         uniform = torch.rand(2, m, generator=rng.generator(seed, "readout"), dtype=torch.float64)
         return cls((uniform[0] - 0.5).sign(), spread * (2 * uniform[1] - 1))
 
+    def to(self, place: torch.device) -> "Readout":
+        """The same neurons on a device."""
+        return Readout(self.v.to(place), self.b.to(place))
+
     def __call__(self, z: Float[Tensor, "*E n"]) -> Float[Tensor, "*E n m"]:
         """What the neurons answer."""
         return (z[..., None] * self.v + self.b).relu()
@@ -147,12 +151,12 @@ def exact_risk(readout: Readout, a: Float[Tensor, "*#E m"], overlap: Float[Tenso
 
     one integral over a standard normal w, by the trapezoidal rule. link: the coefficients :math:`c_k`.
     """
-    w = torch.linspace(-8, 8, 801, dtype=torch.float64)
+    w = torch.linspace(-8, 8, 801, dtype=torch.float64, device=overlap.device)
     weight = torch.exp(-w.square() / 2)
     weight = weight / weight.sum()
     values = torch.stack([hermite.polynomial(k, w) for k in range(len(link))])
-    c = torch.tensor(link, dtype=torch.float64)
-    powers = overlap[..., None] ** torch.arange(len(link), dtype=torch.float64)
+    c = torch.tensor(link, dtype=torch.float64, device=w.device)
+    powers = overlap[..., None] ** torch.arange(len(link)).to(w)
     g = torch.einsum("...k,kw->...w", c * powers, values)
     f = torch.einsum("wm,...m->...w", readout(w), a)
     return c.square().sum() + (f.square() - 2 * f * g) @ weight

@@ -5,13 +5,14 @@ Claim (Garg et al. 2022, Section 3; an observation, not a theorem): a causal tra
 it is held against is exact: without noise the risk of least squares, :math:`\max(0, d - k)` after k examples, is a
 floor for every rule.
 
-The literature's network has 12 layers of width 256 and sees 32 million prompts: `Setting.standard`, for a GPU. The
-presets `book` and `paper` are what one core trains in seconds and in ten minutes.
+The literature's network has 12 layers of width 256 and sees 32 million prompts: the preset `gpu`. The presets `book`
+and `longer` are what one core trains in seconds and in ten minutes.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, get_args
+from itertools import pairwise
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 import torch
@@ -24,12 +25,9 @@ from flbook.estimators.in_context import Averaging, GradientStep, LeastSquares, 
 from flbook.lectures.in_context_learning.what_is_icl import adaptation
 from flbook.lectures.in_context_learning.what_is_icl.shifted_prompts import SHIFTS, Shift, ShiftedPrompts
 from flbook.models.transformer import PromptTransformer
-from flbook.runs import Grid, axis, checkpoints, labelled, results, sweeps
-from flbook.runs.sweep import training_file
+from flbook.runs import Experiment, Grid, axis, checkpoints, labelled
 from flbook.shapes import Context
 from flbook.training.pretrain import Recipe, pretrain
-
-VERSION = 1
 
 Model = Literal["transformer", "frozen", "least squares", "ridge", "one gradient step", "averaging", "3 neighbours"]
 BINS = 100  # of the loss over training steps
@@ -61,47 +59,64 @@ class Setting(Grid):
     precision: Literal["float32", "bfloat16"] = "float32"
     start: Natural = 0  # seed of the initial weights and the training prompts
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """Every model and law, after twenty steps of one narrow layer."""
-        return cls(seed=(0, 1), points=20, k=(1, 2, 6), width=8, layers=1, heads=2, steps=20, batch=8)
 
-    @classmethod
-    def paper(cls) -> "Setting":
-        """The network that one core trains in ten minutes: not the literature's, `standard` is."""
-        return cls(d=8, n=16, k=(1, 2, 4, 6, 8, 10, 12, 14, 16), width=64, steps=13000, lr=2e-3)
+ERROR = ("squared error / variance of the answer", "1", ("model", "law", "seed", "k"))
+experiment = Experiment(
+    Setting, version=1, loops=("law", "k"), left=("model", "seed"), stored="longer",
+    gives={
+        "error": ERROR,
+        "loss": ("mean squared error over all positions", "units of y²", ("step",)),
+        "weights": ("weights of the transformer", "1", ("weight",)),
+    },
+    beside={"step": (lambda s: ends(s)[1:], "training step")},
+    presets={
+        "tiny": ("Every model and law, after twenty steps of one narrow layer", dict(
+            seed=(0, 1), points=20, k=(1, 2, 6), width=8, layers=1, heads=2, steps=20, batch=8)),
+        "longer": ("The network that one core trains in ten minutes", dict(
+            d=8, n=16, k=(1, 2, 4, 6, 8, 10, 12, 14, 16), width=64, steps=13000, lr=2e-3)),
+        "gpu": ("The literature's network and training, in half precision: hours on a GPU", dict(
+            d=20, n=40, k=(1, 5, 10, 15, 20, 25, 30, 35, 40), width=256, layers=12, heads=8, sigma_0=0.02,
+            steps=500_000, lr=1e-4, decay="constant", beta_2=0.999, precision="bfloat16")),
+    },
+)
 
-    @classmethod
-    def standard(cls) -> "Setting":
-        """The literature's network and training, in half precision: hours on a GPU."""
-        return cls(d=20, n=40, k=(1, 5, 10, 15, 20, 25, 30, 35, 40), width=256, layers=12, heads=8, sigma_0=0.02,
-                   steps=500_000, lr=1e-4, decay="constant", beta_2=0.999, precision="bfloat16")
+
+class TrainedNetworks(NamedTuple):
+    """The networks after training, with the loss of the transformer on the way and its weights."""
+
+    networks: dict[str, nn.Module]
+    loss: np.ndarray  # means over steps
+    weights: Tensor
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Train the networks and test everything; the trained weights are among the variables.
+@experiment.shared()
+def learned(s: Setting, device: str) -> TrainedNetworks:
+    """The networks, which every law and length asks.
 
     Training that takes minutes or more keeps a checkpoint in the cache, and resumes from it after a kill.
     """
-    long = setting.steps * setting.layers * setting.width > LONG
-    network, history = train(setting, device, training_file(device, about(setting)) if long else None)
+    long = s.steps * s.layers * s.width > LONG
+    network, history = train(s, device, experiment.training_file(device, about(s)) if long else None)
     networks = {"transformer": network}
-    if "frozen" in setting.model:
-        networks["frozen"] = frozen(setting, device)
-    ends = np.linspace(0, setting.steps, min(BINS, setting.steps) + 1).astype(int)
-    means = np.array([history.loss.values[a:b].mean() for a, b in zip(ends[:-1], ends[1:], strict=True)])
-    weights = nn.utils.parameters_to_vector(network.parameters()).detach().cpu().numpy()
-    return xr.Dataset(
-        {
-            "error": errors(setting, networks, device),
-            "loss": ("step", means, {"long_name": "mean squared error over all positions", "units": "units of y²"}),
-            "weights": ("weight", weights, {"long_name": "weights of the transformer", "units": "1"}),
-        },
-        {"step": ("step", ends[1:], {"long_name": "training step", "units": "1"})},
-    )
+    if "frozen" in s.model:
+        networks["frozen"] = frozen(s, device)
+    means = [history.loss.values[a:b].mean() for a, b in pairwise(ends(s))]
+    return TrainedNetworks(networks, np.array(means), nn.utils.parameters_to_vector(network.parameters()))
 
 
-run = sweeps(measure)
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, Tensor | np.ndarray]:
+    """Errors under one law at one length; the loss while training, and the trained weights."""
+    networks, loss, weights = learned(s, device)
+    return {"error": asked(s, s.law, s.k, networks, device), "loss": loss, "weights": weights}
+
+
+run = experiment.run
+
+
+def ends(setting: Setting) -> np.ndarray:
+    """The steps between which the loss is averaged."""
+    return np.linspace(0, setting.steps, min(BINS, setting.steps) + 1).astype(int)
 
 
 def recipe(setting: Setting) -> Recipe:
@@ -149,21 +164,23 @@ def predictors(setting: Setting, k: int, networks: dict[str, nn.Module]) -> dict
     return rules | {name: predictor(network) for name, network in networks.items()}
 
 
+def asked(setting: Setting, law: str, k: int, networks: dict[str, nn.Module], device: str = "cpu") -> Tensor:
+    """Squared error at the query over the answer's variance, after k examples under one law; shape (model, seed)."""
+    if law == "orthogonal query" and k >= setting.d:
+        return torch.full((len(setting.model), len(setting.seed)), torch.nan)  # there is none
+    data, rules = ShiftedPrompts(k, setting.d, law), predictors(setting, k, networks)
+    prompts = data.draw(setting.points, setting.seed, step=k, device=device)
+    found = [(rules[name](prompts.context, prompts.query) - prompts.target).square().mean((-2, -1))
+             for name in setting.model]
+    return torch.stack(found) / data.variance
+
+
 def errors(setting: Setting, networks: dict[str, nn.Module], device: str = "cpu") -> xr.DataArray:
-    """Squared error at the query over the answer's variance; dimensions (model, law, seed, k)."""
-    found = np.full([len(axis) for axis in (setting.model, setting.law, setting.seed, setting.k)], np.nan)
-    for column, k in enumerate(setting.k):
-        rules = predictors(setting, k, networks)
-        for row, law in enumerate(setting.law):
-            if law == "orthogonal query" and k >= setting.d:
-                continue  # there is none
-            data = ShiftedPrompts(k, setting.d, law)
-            prompts = data.draw(setting.points, setting.seed, step=k, device=device)
-            for place, name in enumerate(setting.model):
-                error = (rules[name](prompts.context, prompts.query) - prompts.target).square().mean((-2, -1))
-                found[place, row, :, column] = (error / data.variance).cpu().numpy()
-    return xr.DataArray(found, setting.coordinates(), ("model", "law", "seed", "k"),
-                        attrs={"long_name": "squared error / variance of the answer", "units": "1"})
+    """The same of given networks under every law at every length; dimensions (model, law, seed, k)."""
+    found = [[asked(setting, law, k, networks, device).cpu() for k in setting.k] for law in setting.law]
+    table = torch.stack([torch.stack(row, -1) for row in found], 1)
+    about, units, dims = ERROR
+    return labelled({"error": (dims, table, about, units)}, setting.coordinates()).error.rename(None)
 
 
 def mechanism(setting: Setting, networks: dict[str, nn.Module], device: str = "cpu", points: int = 16) -> xr.Dataset:
@@ -202,7 +219,7 @@ def fine_tuned(setting: Setting, network: nn.Module, k: int, steps: int = 200, p
 
 
 def restored(setting: Setting, weights: xr.DataArray | np.ndarray) -> PromptTransformer:
-    """The trained network, from what `measure` kept of it."""
+    """The trained network, from what a run kept of it."""
     network = untrained(setting)
     nn.utils.vector_to_parameters(torch.from_numpy(np.array(weights)), network.parameters())
     return network.requires_grad_(False)
@@ -210,25 +227,26 @@ def restored(setting: Setting, weights: xr.DataArray | np.ndarray) -> PromptTran
 
 def about(setting: Setting) -> dict:
     """What a checkpoint's weights depend on: the setting without the axes of the test."""
-    return {"experiment": "what_is_icl", "version": VERSION, **{
+    return {"experiment": "what_is_icl", "version": experiment.version, **{
         name: value for name, value in vars(setting).items() if name not in ("model", "law", "k", "seed", "points")}}
 
 
 def opened(setting: Setting | None = None) -> PromptTransformer:
-    """The network of the paper scale, from the checkpoint that comes with the library.
+    """The network of the preset `longer`, from the checkpoint that comes with the library.
 
     Its weights are stored as float16 and computed with as float32. Raises ValueError for another setting.
     """
-    setting = setting or Setting.paper()
+    setting = setting or experiment.setting("longer")
     network = untrained(setting)
-    network.load_state_dict(checkpoints.stored("what_is_icl", about(setting)))
+    network.load_state_dict(checkpoints.load(experiment.path(".safetensors"), about(setting), dtype=torch.float32))
     return network.requires_grad_(False)
 
 
-def stored(dataset: xr.Dataset) -> xr.Dataset:
-    """What the package keeps of the paper scale: errors in single precision here, the weights as its checkpoint."""
-    setting = Setting.paper()
+@experiment.kept
+def kept(dataset: xr.Dataset) -> xr.Dataset:
+    """What the package keeps of the larger run: errors in single precision here, the weights as its checkpoint."""
+    setting = experiment.setting("longer")
     weights = restored(setting, dataset.weights).state_dict()
-    checkpoints.save(results.path("what_is_icl", ".safetensors"), weights, about(setting), torch.float16)
-    kept = dataset.drop_vars("weights")
-    return kept.assign(error=kept.error.astype("float32", keep_attrs=True))
+    checkpoints.save(experiment.path(".safetensors"), weights, about(setting), torch.float16)
+    left = dataset.drop_vars("weights")
+    return left.assign(error=left.error.astype("float32", keep_attrs=True))

@@ -20,14 +20,12 @@ from flbook.domains import Count, Natural, Positive
 from flbook.lectures.representation.features_in_real_networks import features
 from flbook.lectures.representation.features_in_real_networks.coloured_digits import COLOURS, ColouredDigits
 from flbook.models import ConvNet, gelu
-from flbook.runs import Grid, axis, cached, labelled, sweeps
+from flbook.runs import Experiment, Grid, axis, labelled
 from flbook.shapes import Quantity
 from flbook.training.fit import fit
 from flbook.training.losses import squared_classes
 from flbook.training.network import ScaledTraining
 from flbook.training.optimizers import Momentum
-
-VERSION = 1
 
 AT = (0, 10, 20, 30, 40, 50, 60, 80, 100, 150, 200)  # steps that are looked at
 LAYERS = ("pixels", "filters", "hidden")
@@ -47,22 +45,6 @@ class Setting(Grid):
     shuffled: bool = False  # are the training labels given to the wrong pictures?
     points: Count = 300  # test pictures
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """Ten steps of a few filters, far from lazy and lazy."""
-        return cls(alpha=(0.01, 1000.0), seed=(0, 1), n=40, filters=4, hidden=8, steps=10, points=30)
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        """The whole dial, longer training, more pictures and seeds."""
-        return cls(alpha=(0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 100.0), seed=tuple(range(12)), n=1000, filters=24,
-                   steps=200, points=1000)
-
-    @classmethod
-    def lazy(cls) -> "Setting":
-        """Large output scales, over which the movement should fall as their inverse."""
-        return cls(alpha=(3.0, 10.0, 30.0, 100.0), n=100, filters=8, steps=8, points=100)
-
     def step_size(self, alpha: float) -> float:
         r"""Of the weights: that of F over :math:`\alpha^2`, smaller where a small alpha will have made weights large.
 
@@ -72,21 +54,29 @@ class Setting(Grid):
         return self.lr * min(1.0, (alpha / 0.07) ** (4 / 3)) / alpha**2
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Train every network and look inside; dimensions (alpha, seed, step) and what a variable adds."""
-    runs = []
-    for alpha in setting.alpha:
-        one, at = Network(setting, alpha, device), [t for t in AT if t <= setting.steps]
-        rule = Momentum(setting.step_size(alpha))
-        runs.append(fit(one.problem, rule, setting.steps, one.quantities(), ("seed",), at).history)
-    whole = xr.concat(runs, "alpha").transpose("alpha", "seed", "step", ...)
-    return whole.assign_coords(setting.coordinates()).assign_coords(
-        colour=("colour", list(COLOURS), {"long_name": "colour", "units": "1"}),
-        layer=("layer", list(LAYERS), {"long_name": "layer", "units": "1"}),
-    )
+experiment = Experiment(
+    Setting, version=1, loops=("alpha",), stored="longer",
+    beside={"colour": (COLOURS, "colour"), "layer": (LAYERS, "layer")},
+    presets={
+        "tiny": ("Ten steps of a few filters, far from lazy and lazy", dict(
+            alpha=(0.01, 1000.0), seed=(0, 1), n=40, filters=4, hidden=8, steps=10, points=30)),
+        "lazy": ("Large output scales, over which the movement should fall as their inverse", dict(
+            alpha=(3.0, 10.0, 30.0, 100.0), n=100, filters=8, steps=8, points=100)),
+        "longer": ("The whole dial, longer training, more pictures and seeds", dict(
+            alpha=(0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 100.0), seed=tuple(range(12)), n=1000, filters=24,
+            steps=200, points=1000)),
+    },
+)
 
 
-run = sweeps(measure)
+@experiment.cell
+def cell(s: Setting, device: str) -> xr.Dataset:
+    """Train at one output scale and look inside; dimensions (step, seed) and what a variable adds."""
+    one, at = Network(s, s.alpha, device), [step for step in AT if step <= s.steps]
+    return fit(one.problem, Momentum(s.step_size(s.alpha)), s.steps, one.quantities(), ("seed",), at).history
+
+
+run = experiment.run
 
 
 class Network:
@@ -165,10 +155,10 @@ def _shuffled(y: Tensor, seeds: tuple[int, ...]) -> Tensor:
     return torch.stack([row[places] for row, places in zip(y, order, strict=True)])
 
 
-def stored(dataset: xr.Dataset) -> xr.Dataset:
-    """What the package keeps of a run: every number but the filters, as 32-bit floats."""
-    kept = dataset.drop_vars("filters")
-    return kept.assign({name: kept[name].astype("float32") for name in kept})
+@experiment.kept
+def kept(dataset: xr.Dataset) -> xr.Dataset:
+    """Of a run: every number but the filters, as 32-bit floats."""
+    return dataset.drop_vars("filters").astype("float32")
 
 
 def fixed_features(setting: Setting) -> xr.Dataset:
@@ -200,7 +190,7 @@ def fixed_features(setting: Setting) -> xr.Dataset:
                     {"model": list(models), **setting.coordinates("seed")})
 
 
-@cached
+@experiment.also
 def laziness(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """What is left of movement when the output scale grows, and how far from its tangent it ends; (alpha, seed).
 

@@ -9,9 +9,7 @@ answers are independent by construction, so whatever an edit does to the first i
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
 import torch
-import xarray as xr
 from torch import Tensor
 
 from flbook import devices, rng
@@ -19,15 +17,27 @@ from flbook.domains import Count, Natural, Positive
 from flbook.lectures.representation.features_in_real_networks import features
 from flbook.lectures.representation.features_in_real_networks.coloured_digits import Coloured, ColouredDigits
 from flbook.models import ConvNet, gelu
-from flbook.runs import Grid, axis, labelled, single_precision, sweeps
+from flbook.runs import Experiment, Grid, axis, single_precision
 from flbook.training.fit import fit
 from flbook.training.losses import SquaredClasses, squared_classes
 from flbook.training.network import ScaledTraining
 from flbook.training.optimizers import Momentum
 
-VERSION = 1
-
 STRENGTHS = (0.0, 0.5, 1.0, 1.5, 2.0)  # of steering, in differences of means
+FOUND = {
+    "along_means": "accuracy along the difference of means",
+    "probe_accuracy": "accuracy of a linear probe",
+    "cosine": "cosine with the read-out",
+    "kernel_before": "accuracy of a kernel machine",
+    "kernel_after": "accuracy of a kernel machine after erasing",
+}
+STEERED = {"flips": "even cases called odd", "names_red": "red digits named right"}
+LEFT = {
+    "left_probe": "accuracy of a probe fitted anew",
+    "left_says": "parity told right",
+    "left_names": "red digits named right",
+    "left_moved": "share of variance moved",
+}
 
 
 @dataclass(frozen=True)
@@ -49,28 +59,56 @@ class Setting(Grid):
     alpha: Positive = 0.001  # output scale: features move
     lr: Positive = 1e-5  # step size of the outputs; that of the weights is this over alpha^2
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """Five steps of a few filters."""
-        return cls(seed=(0, 1), n=60, probed=80, filters=4, hidden=10, wide=12, steps=5)
 
-    @classmethod
-    def paper(cls) -> "Setting":
-        """More pictures, more seeds, longer training."""
-        return cls(seed=tuple(range(12)), n=800, probed=1000, filters=24, wide=1024, steps=150)
+experiment = Experiment(
+    Setting, version=1, loops=("model",), stored="longer",
+    gives={name: (text, "fraction") for name, text in FOUND.items()}
+    | {name: (text, "fraction", ("model", "direction", "seed", "strength")) for name, text in STEERED.items()}
+    | {name: (text, "fraction", ("model", "edit", "seed")) for name, text in LEFT.items()},
+    beside={
+        "direction": (("concept", "random"), "direction of steering"),
+        "strength": (STRENGTHS, "steering strength c"),
+        "edit": (("none", "smallest", "orthogonal", "probe", "random"), "edit"),
+    },
+    presets={
+        "tiny": ("Five steps of a few filters", dict(
+            seed=(0, 1), n=60, probed=80, filters=4, hidden=10, wide=12, steps=5)),
+        "longer": ("More pictures, more seeds, longer training", dict(
+            seed=tuple(range(12)), n=800, probed=1000, filters=24, wide=1024, steps=150)),
+    },
+)
+experiment.kept(single_precision)
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Find, steer and erase in every network; dimensions (model, seed), strength of steering, edit."""
-    rows = [_row(Inside(setting, model, device), setting.seed) for model in setting.model]
-    return xr.concat(rows, "model").assign_coords(setting.coordinates()).assign_coords(
-        strength=("strength", np.array(STRENGTHS), {"long_name": "steering strength c", "units": "1"}),
-        edit=("edit", ["none", "smallest", "orthogonal", "probe", "random"], {"long_name": "edit", "units": "1"}),
-    )
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, Tensor]:
+    """Find, steer and erase in the networks of one kind; dimensions (seed), strength of steering, edit."""
+    inside = Inside(s, s.model, device)
+    way = features.mean_difference(inside.h, inside.z)
+    weights, offset = features.probe(inside.h, inside.z)
+    middle = torch.einsum("...k,...nk->...n", way, inside.h).mean(-1)
+    chance = shaped_like(inside.h, way.norm(dim=-1), s.seed)
+    flips, names = zip(*(steered(inside, one) for one in (way, chance)), strict=True)
+
+    def project(direction):
+        unit = direction / direction.norm(dim=-1, keepdim=True)
+        return features.Eraser(inside.h.mean(-2), unit, unit)
+
+    smallest, orthogonal = (features.eraser(inside.h, inside.z, smallest=small) for small in (True, False))
+    edits = (lambda h: h, smallest, orthogonal, project(weights), project(chance))
+    after = [erased(inside, edit) for edit in edits]
+    return {
+        "along_means": features.probed((way, middle), inside.h_test, inside.z_test),
+        "probe_accuracy": features.probed((weights, offset), inside.h_test, inside.z_test),
+        "cosine": torch.cosine_similarity(way, inside.read[0][..., 10], -1),
+        "kernel_before": kernel_probe(inside, edits[0]),
+        "kernel_after": kernel_probe(inside, smallest),
+        "flips": torch.stack(flips),
+        "names_red": torch.stack(names),
+    } | {name: torch.stack([one[name] for one in after]) for name in LEFT}
 
 
-run = sweeps(measure)
-stored = single_precision
+run = experiment.run
 
 
 class TwoQuestions(SquaredClasses):
@@ -103,12 +141,14 @@ class Inside:
             problem = ScaledTraining(self.net, train.x.to(**where), y, TwoQuestions(), scale)
             params = fit(problem, Momentum(setting.lr / scale**2), setting.steps).params
         self.h, self.h_test, at_train = (self._hidden(params, s.x.to(**where)) for s in (found, unseen, train))
-        self.z, self.z_test, self.y_test = question(found), question(unseen), unseen.y
-        self.read = readout(at_train, torch.cat([features.one_hot(train.y), question(train)[..., None]], -1))
+        self.labels = question(found), question(unseen)  # on the CPU, for scikit-learn
+        self.z, self.z_test, self.y_test = (part.to(self.h.device) for part in (*self.labels, unseen.y))
+        answers = torch.cat([features.one_hot(train.y), question(train)[..., None]], -1)
+        self.read = readout(at_train, answers.to(self.h))
 
     def _hidden(self, params, x) -> Tensor:
         with torch.no_grad():
-            return torch.func.functional_call(self.net, params, (x,), {"every": True})[-1].double().cpu()
+            return torch.func.functional_call(self.net, params, (x,), {"every": True})[-1].double()
 
     def answers(self, h: Tensor) -> tuple[Tensor, Tensor]:
         """Shares of pictures that are given the right red digit, and that are called odd; h: ``(*E, n, k)``."""
@@ -124,7 +164,7 @@ def readout(h: Tensor, targets: Tensor, ridge: float = 1e-2) -> tuple[Tensor, Te
 
 def shaped_like(h: Tensor, length: Tensor, seeds: tuple[int, ...]) -> Tensor:
     """A random direction with the covariance of the features, of given length: what chance steering would do."""
-    mix = rng.normal((h.shape[-2],), seeds, "random direction")
+    mix = rng.normal((h.shape[-2],), seeds, "random direction").to(h)
     way = torch.einsum("...n,...nk->...k", mix, h - h.mean(-2, keepdim=True))
     return way / way.norm(dim=-1, keepdim=True) * length[..., None]
 
@@ -146,10 +186,10 @@ def erased(inside: Inside, edit) -> dict[str, Tensor]:
     right, odd = inside.answers(h)
     fresh = features.probe(h[..., :half, :], inside.z_test[..., :half])
     return {
-        "probe": features.probed(fresh, h[..., half:, :], inside.z_test[..., half:]),
-        "says": (odd == (inside.z_test > 0)).double().mean(-1),
-        "names": right.mean(-1),
-        "moved": (edit(inside.h) - inside.h).square().sum(-1).mean(-1) / inside.h.var(-2, correction=0).sum(-1),
+        "left_probe": features.probed(fresh, h[..., half:, :], inside.z_test[..., half:]),
+        "left_says": (odd == (inside.z_test > 0)).double().mean(-1),
+        "left_names": right.mean(-1),
+        "left_moved": (edit(inside.h) - inside.h).square().sum(-1).mean(-1) / inside.h.var(-2, correction=0).sum(-1),
     }
 
 
@@ -157,39 +197,6 @@ def kernel_probe(inside: Inside, edit) -> Tensor:
     """Accuracy of a radial kernel machine after an edit, one seed at a time: scikit-learn knows no ensembles."""
     from sklearn.svm import SVC
 
-    sets = (edit(inside.h), inside.z, edit(inside.h_test), inside.z_test)
-    parts = [[x.numpy() for x in part[:, ::2]] for part in sets]  # half of the pictures: it is slow
+    sets = (edit(inside.h), inside.labels[0], edit(inside.h_test), inside.labels[1])
+    parts = [[x.numpy() for x in part[:, ::2].cpu()] for part in sets]  # half of the pictures: it is slow
     return torch.tensor([SVC(C=10.0).fit(a, b).score(c, d) for a, b, c, d in zip(*parts, strict=True)])
-
-
-def _row(inside: Inside, seeds: tuple[int, ...]) -> xr.Dataset:
-    way = features.mean_difference(inside.h, inside.z)
-    weights, offset = features.probe(inside.h, inside.z)
-    middle = torch.einsum("...k,...nk->...n", way, inside.h).mean(-1)
-    chance = shaped_like(inside.h, way.norm(dim=-1), seeds)
-    flips, names = zip(*(steered(inside, one) for one in (way, chance)), strict=True)
-
-    def project(direction):
-        unit = direction / direction.norm(dim=-1, keepdim=True)
-        return features.Eraser(inside.h.mean(-2), unit, unit)
-
-    smallest, orthogonal = (features.eraser(inside.h, inside.z, smallest=small) for small in (True, False))
-    edits = (lambda h: h, smallest, orthogonal, project(weights), project(chance))
-    after = [erased(inside, edit) for edit in edits]
-    variables = {
-        "along_means": ("seed", features.probed((way, middle), inside.h_test, inside.z_test),
-                        "accuracy along the difference of means"),
-        "probe_accuracy": ("seed", features.probed((weights, offset), inside.h_test, inside.z_test),
-                           "accuracy of a linear probe"),
-        "cosine": ("seed", torch.cosine_similarity(way, inside.read[0][..., 10], -1), "cosine with the read-out"),
-        "kernel_before": ("seed", kernel_probe(inside, edits[0]), "accuracy of a kernel machine"),
-        "kernel_after": ("seed", kernel_probe(inside, smallest), "accuracy of a kernel machine after erasing"),
-        "flips": (("direction", "seed", "strength"), torch.stack(flips), "even cases called odd"),
-        "names_red": (("direction", "seed", "strength"), torch.stack(names), "red digits named right"),
-    }
-    long = {"probe": "accuracy of a probe fitted anew", "says": "parity told right", "names": "red digits named right",
-            "moved": "share of variance moved"}
-    for name, text in long.items():
-        variables[f"left_{name}"] = (("edit", "seed"), torch.stack([one[name] for one in after]), text)
-    return labelled({name: (*variable, "fraction") for name, variable in variables.items()},
-                    {"direction": ("direction", ["concept", "random"], "direction of steering")})

@@ -87,7 +87,7 @@ experiment = Experiment(
 )
 
 
-class Drawn(NamedTuple):
+class BeforeStep(NamedTuple):
     """What every step size shares at one sample size: networks before the step, its gradient, and the data."""
 
     net: RandomFeatures
@@ -98,13 +98,13 @@ class Drawn(NamedTuple):
 
 
 @experiment.shared("psi_1")
-def drawn(s: Setting, device: str) -> Drawn:
+def drawn(s: Setting, device: str) -> BeforeStep:
     """The networks of all seeds, and their data."""
     model = data(s, s.psi_1)
     first, fresh = (on(device, model.draw(s.seed, role)) for role in ("first", "fresh"))
     test = None if s.activation == s.link == "erf" else on(device, model.draw_test(s.points, s.seed))
     net = start(s, first)
-    return Drawn(net, net.gradient(first.x, first.y), fresh, test, model.direction.to(first.x))
+    return BeforeStep(net, net.gradient(first.x, first.y), fresh, test, model.direction.to(first.x))
 
 
 @experiment.cell

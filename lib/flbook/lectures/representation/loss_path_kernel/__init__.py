@@ -30,11 +30,9 @@ from flbook.lectures.representation.loss_path_kernel.path_kernel import (
 )
 from flbook.lectures.representation.loss_path_kernel.redrawn_labels import RedrawnLabels
 from flbook.models.two_layer import TwoLayer
-from flbook.runs import Grid, axis, cached, labelled, sweeps
+from flbook.runs import Experiment, Grid, axis, labelled
 from flbook.training.losses import logistic
 from flbook.training.network import Training
-
-VERSION = 1
 
 BOUNDS = ("lpk", "ntk", "distance", "norm")
 LABELS = {
@@ -59,16 +57,6 @@ class Setting(Grid):
     time: Positive = 32.0  # flow time
     steps: Count = 100
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """A short path of eight neurons."""
-        return cls(portion=(0.0, 0.5, 1.0), n=(12, 20), seed=(0, 1, 2), width=8, time=4.0, steps=40)
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        """Three sample sizes, eleven portions, forty seeds."""
-        return cls(portion=tuple(k / 10 for k in range(11)), n=(30, 60, 120), seed=tuple(range(40)))
-
     def check(self) -> None:
         """Refuse an odd width, one digit twice, and samples that leave no image to test on."""
         TwoLayer(1, self.width)
@@ -90,32 +78,37 @@ class Setting(Grid):
         return sorted({max(1, round(self.steps ** (k / 11))) for k in range(12)})
 
     @property
-    def time_axis(self) -> tuple:
-        """The flow times that are kept, as the coordinate of a Dataset."""
-        return "time", [self.times[k] for k in self.recorded], {"long_name": "flow time", "units": "1"}
+    def moments(self) -> list[float]:
+        """The flow times that are kept."""
+        return [self.times[k] for k in self.recorded]
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Follow every run; dimensions (time, power, portion, n, seed)."""
-    sizes = []
-    for n in setting.n:
-        training = problem(setting, n, device)
-        fresh = setting.data(n).draw_test(setting.portion, setting.seed)
-        test = fresh.x.to(training.x), fresh.y.to(training.x)
-        rows, frozen = [], frozen_bound(training)
-        for k, point in enumerate(loss_path(training, setting.times)):
-            if k in setting.recorded:
-                rows.append(record(training, test, point, frozen))
-        columns = {name: torch.stack([row[name] for row in rows]).cpu().numpy() for name in rows[0]}
-        dims = ("time", "power", "portion", "seed")
-        sizes.append(xr.Dataset({name: (dims, values) for name, values in columns.items()}))
-    whole = xr.concat(sizes, "n").transpose("time", "power", "portion", "n", "seed").astype("float64")
-    for name, text in LABELS.items():
-        whole[name].attrs = {"long_name": text, "units": "fraction" if name == "train_error" else "nats"}
-    return whole.assign_coords(setting.coordinates()).assign_coords(time=setting.time_axis)
+AXES = ("time", "power", "portion", "n", "seed")
+experiment = Experiment(
+    Setting, version=1, loops=("n",), chunk={"n": 1, "seed": 5}, stored="longer",
+    gives={name: (text, "fraction" if name == "train_error" else "nats", AXES) for name, text in LABELS.items()},
+    beside={"time": (lambda setting: setting.moments, "flow time")},
+    presets={
+        "tiny": ("A short path of eight neurons", dict(
+            portion=(0.0, 0.5, 1.0), n=(12, 20), seed=(0, 1, 2), width=8, time=4.0, steps=40)),
+        "longer": ("Three sample sizes, eleven portions, forty seeds", dict(
+            portion=tuple(k / 10 for k in range(11)), n=(30, 60, 120), seed=tuple(range(40)))),
+    },
+)
 
 
-run = sweeps(measure, chunk={"n": 1, "seed": 5})
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, Tensor]:
+    """Follow the runs on samples of one size, through the moments that are kept."""
+    training = problem(s, s.n, device)
+    fresh = s.data(s.n).draw_test(s.portion, s.seed)
+    test, frozen = (fresh.x.to(training.x), fresh.y.to(training.x)), frozen_bound(training)
+    rows = [record(training, test, point, frozen) for k, point in enumerate(loss_path(training, s.times))
+            if k in s.recorded]
+    return {name: torch.stack([row[name] for row in rows]).double() for name in LABELS}
+
+
+run = experiment.run
 
 
 def problem(setting: Setting, n: int, device: str = "cpu", dtype: torch.dtype = torch.float32) -> Training:
@@ -161,7 +154,7 @@ def record(training: Training, test: tuple[Tensor, Tensor], point, frozen: Tenso
     }
 
 
-@cached
+@experiment.also
 def resampled(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """The bound that retrains on other samples, for the first seed's sample, with all seeds' samples as S'.
 
@@ -181,7 +174,7 @@ def resampled(setting: Setting, device: str = "cpu") -> xr.Dataset:
                     setting.coordinates(*dims))
 
 
-@cached
+@experiment.also
 def explain(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Every test image's loss along one run, computed and explained, and what each training image did for it.
 
@@ -210,12 +203,13 @@ def explain(setting: Setting, device: str = "cpu") -> xr.Dataset:
             f"y_{name}": (name, some.y[0, 0], "label observed"),
             f"clean_{name}": (name, some.clean[0], "true label"),
         }
-    return labelled(table, {"time": one.time_axis})
+    return labelled(table, {"time": ("time", one.moments, "flow time")})
 
 
-def stored(dataset: xr.Dataset) -> xr.Dataset:
-    """Of a paper run: every seed of the end, and the means over time, in single precision."""
+@experiment.kept
+def kept(dataset: xr.Dataset) -> xr.Dataset:
+    """Of a longer run: every seed of the end, and the means over time, in single precision."""
     with xr.set_options(keep_attrs=True):
-        kept = dataset.isel(time=-1)
+        end = dataset.isel(time=-1)
         path = dataset[["gap", *BOUNDS]].mean("seed").rename({name: f"{name}_path" for name in ("gap", *BOUNDS)})
-    return xr.merge([kept.drop_vars("time"), path]).astype("float32")
+    return xr.merge([end.drop_vars("time"), path]).astype("float32")

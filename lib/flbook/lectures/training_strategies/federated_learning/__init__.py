@@ -6,7 +6,6 @@ samples each, whose signals agree to the share alpha, are worth M n alpha^(3/2) 
 """
 
 from dataclasses import dataclass
-from itertools import product
 
 import torch
 import xarray as xr
@@ -14,12 +13,10 @@ import xarray as xr
 from flbook.domains import Count, Natural, Positive, Probability
 from flbook.dynamics.patches import PatchTraining
 from flbook.lectures.training_strategies.federated_learning.federation import Federation, own_errors, pooled, strengths
-from flbook.runs import axis, cached, labelled, sweeps
+from flbook.runs import Experiment, axis
 from flbook.shapes import Quantity
 from flbook.training.fit import fit
 from flbook.training.optimizers import GradientDescent
-
-VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -33,17 +30,6 @@ class Setting(Federation):
     step: Positive = 0.03  # step size over the number of samples, so that each sample pulls equally at any N
     steps: Count = 500
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """A blink."""
-        return cls(clients=(2, 4), agreement=(0.0, 1.0), seed=(0, 1), samples=8, d=100, m=3, mu=3.0, steps=60,
-                   points=32)
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        """Three federations of one hundred samples, on many seeds: an error is 0 or 1/2 in most of them."""
-        return cls(clients=(5, 10, 20), agreement=(0.0, 0.2, 0.35, 0.5, 0.65, 0.8, 1.0), seed=tuple(range(160)))
-
     def check(self) -> None:
         """Refuse clients that cannot share the samples evenly, and features and noise that do not fit into d."""
         for k in self.clients:
@@ -54,31 +40,38 @@ class Setting(Federation):
                              f"got {self.d}")
 
 
+experiment = Experiment(
+    Setting, version=1, loops=("clients", "agreement"), chunk={"clients": 1, "agreement": 1, "seed": 40},
+    stored="longer",
+    gives={"test_error": ("test error", "fraction"), "train_loss": ("training loss", "nats")},
+    presets={
+        "tiny": ("A blink", dict(
+            clients=(2, 4), agreement=(0.0, 1.0), seed=(0, 1), samples=8, d=100, m=3, mu=3.0, steps=60, points=32)),
+        "longer": ("Three federations of one hundred samples, on many seeds: an error is 0 or 1/2 in most of them",
+                   dict(clients=(5, 10, 20), agreement=(0.0, 0.2, 0.35, 0.5, 0.65, 0.8, 1.0), seed=tuple(range(160)))),
+    },
+)
+
+
 def problem(setting: Setting, clients: int, agreement: float, device: str = "cpu") -> PatchTraining:
     """The pooled problems of all seeds."""
     signals = strengths(clients, agreement)
     return pooled(setting, signals, setting.samples // clients, setting.seed, device)
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Train every cell to the end; dimensions (clients, agreement, seed)."""
-    rule, cells = GradientDescent(setting.step * setting.samples), []
-    for k, rho in product(setting.clients, setting.agreement):
-        training = problem(setting, k, rho, device)
-        params = fit(training, rule, setting.steps).params
-        error = own_errors(training, params, strengths(k, rho).to(training.observed), setting.points).mean(-1)
-        cells.append((error, training.train_loss(params)))
-    shape = len(setting.clients), len(setting.agreement)
-    error, loss = (torch.stack(column).unflatten(0, shape) for column in zip(*cells, strict=True))
-    dims = ("clients", "agreement", "seed")
-    return labelled({"test_error": (dims, error, "test error", "fraction"),
-                     "train_loss": (dims, loss, "training loss", "nats")}, setting.coordinates())
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, torch.Tensor]:
+    """Train the federations of one size and agreement to the end."""
+    training = problem(s, s.clients, s.agreement, device)
+    params = fit(training, GradientDescent(s.step * s.samples), s.steps).params
+    errors = own_errors(training, params, strengths(s.clients, s.agreement).to(training.observed), s.points)
+    return {"test_error": errors.mean(-1), "train_loss": training.train_loss(params)}
 
 
-run = sweeps(measure, chunk={"clients": 1, "agreement": 1, "seed": 40})
+run = experiment.run
 
 
-@cached
+@experiment.also
 def race(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Signal, noise, loss and test error step by step, of the first cell; dimensions (step, seed)."""
     k, rho = setting.clients[0], setting.agreement[0]

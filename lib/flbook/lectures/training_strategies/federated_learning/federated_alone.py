@@ -6,15 +6,12 @@ The yardstick of the lecture: what a federation of clients is worth is said in s
 from dataclasses import dataclass
 
 import torch
-import xarray as xr
 
 from flbook.domains import Count, Natural, Positive
 from flbook.lectures.training_strategies.federated_learning.federation import Federation, own_errors, pooled, strengths
-from flbook.runs import axis, labelled, sweeps
+from flbook.runs import Experiment, axis
 from flbook.training.fit import fit
 from flbook.training.optimizers import GradientDescent
-
-VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -26,31 +23,29 @@ class Setting(Federation):
     step: Positive = 0.03  # step size over the number of samples
     steps: Count = 500
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """A blink."""
-        return cls(n=(4, 8), seed=(0, 1), d=100, m=3, mu=3.0, steps=60, points=32)
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        """The same samples on the seeds of the federations."""
-        return cls(seed=tuple(range(160)))
-
     def check(self) -> None:
         """Refuse more vectors than fit into d."""
         if self.d <= max(self.n) + 2:
             raise ValueError(f"d must be above samples and features together, {max(self.n) + 2}; got {self.d}")
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Train every cell to the end; dimensions (n, seed)."""
-    signals, errors = strengths(1, 1.0), []
-    for n in setting.n:
-        training = pooled(setting, signals, n, setting.seed, device)
-        params = fit(training, GradientDescent(setting.step * n), setting.steps).params
-        errors.append(own_errors(training, params, signals.to(training.observed), setting.points)[..., 0])
-    error = {"test_error": (("n", "seed"), torch.stack(errors), "test error", "fraction")}
-    return labelled(error, setting.coordinates())
+experiment = Experiment(
+    Setting, version=1, loops=("n",), chunk={"n": 1, "seed": 40}, stored="longer",
+    gives={"test_error": ("test error", "fraction")},
+    presets={
+        "tiny": ("A blink", dict(n=(4, 8), seed=(0, 1), d=100, m=3, mu=3.0, steps=60, points=32)),
+        "longer": ("The same samples on the seeds of the federations", dict(seed=tuple(range(160)))),
+    },
+)
 
 
-run = sweeps(measure, chunk={"n": 1, "seed": 40})
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, torch.Tensor]:
+    """Train clients with n samples to the end."""
+    signals = strengths(1, 1.0)
+    training = pooled(s, signals, s.n, s.seed, device)
+    params = fit(training, GradientDescent(s.step * s.n), s.steps).params
+    return {"test_error": own_errors(training, params, signals.to(training.observed), s.points)[..., 0]}
+
+
+run = experiment.run

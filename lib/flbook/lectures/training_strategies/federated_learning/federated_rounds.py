@@ -6,9 +6,9 @@ H = 1 is gradient descent on the pooled samples; H equal to all steps averages o
 from dataclasses import dataclass
 
 import torch
-import xarray as xr
 
 from flbook.domains import Count, Natural, Positive
+from flbook.dynamics.patches import PatchTraining
 from flbook.lectures.training_strategies.federated_learning.clients import FederatedAveraging
 from flbook.lectures.training_strategies.federated_learning.federation import (
     Federation,
@@ -17,11 +17,9 @@ from flbook.lectures.training_strategies.federated_learning.federation import (
     pooled,
     strengths,
 )
-from flbook.runs import axis, labelled, sweeps
+from flbook.runs import Experiment, axis
 from flbook.training.fit import fit
 from flbook.training.optimizers import GradientDescent
-
-VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -35,16 +33,6 @@ class Setting(Federation):
     lr: Positive = 1.0
     steps: Count = 1000
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """A blink."""
-        return cls(every=(1, 20), clients=2, n=4, d=100, m=3, mu=3.0, lr=0.3, steps=40, points=32)
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        """From every step to once."""
-        return cls(every=(1, 2, 5, 10, 20, 50, 100, 1000), seed=tuple(range(10)))
-
     def check(self) -> None:
         """Refuse a last round that is cut short, and more vectors than fit into d."""
         for every in self.every:
@@ -56,15 +44,29 @@ class Setting(Federation):
             raise ValueError(f"d must be above samples and features together, {vectors}; got {self.d}")
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Train every cell to the end; dimensions (every, seed)."""
-    signals, errors = strengths(1, 1.0), []
-    training = apart(pooled(setting, signals, setting.clients * setting.n, setting.seed, device), setting.clients)
-    for every in setting.every:
-        params = fit(training, FederatedAveraging(GradientDescent(setting.lr), every), setting.steps).params
-        errors.append(own_errors(training, params, signals.to(training.observed), setting.points)[:, 0, 0])
-    error = {"test_error": (("every", "seed"), torch.stack(errors), "test error", "fraction")}
-    return labelled(error, setting.coordinates())
+experiment = Experiment(
+    Setting, version=1, loops=("every",), chunk={"every": 1}, stored="longer",
+    gives={"test_error": ("test error", "fraction")},
+    presets={
+        "tiny": ("A blink", dict(every=(1, 20), clients=2, n=4, d=100, m=3, mu=3.0, lr=0.3, steps=40, points=32)),
+        "longer": ("From an average after every step to a single one", dict(
+            every=(1, 2, 5, 10, 20, 50, 100, 1000), seed=tuple(range(10)))),
+    },
+)
 
 
-run = sweeps(measure, chunk={"every": 1})
+@experiment.shared()
+def apart_by_client(s: Setting, device: str) -> PatchTraining:
+    """The training problems, whatever the rounds."""
+    return apart(pooled(s, strengths(1, 1.0), s.clients * s.n, s.seed, device), s.clients)
+
+
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, torch.Tensor]:
+    """Train with rounds of one length to the end."""
+    training = apart_by_client(s, device)
+    params = fit(training, FederatedAveraging(GradientDescent(s.lr), s.every), s.steps).params
+    return {"test_error": own_errors(training, params, strengths(1, 1.0).to(training.observed), s.points)[:, 0, 0]}
+
+
+run = experiment.run

@@ -15,13 +15,12 @@ from flbook import devices
 from flbook.domains import Count, Natural, NonNegative, Positive
 from flbook.lectures.training_strategies.large_steps.weak_feature import StrongWeakTraining
 from flbook.lectures.training_strategies.shared.strong_weak import StrongWeak
-from flbook.runs import Grid, axis, cached, sweeps
+from flbook.runs import Experiment, Grid, axis
 from flbook.shapes import Quantity
 from flbook.training.batches import Batches
 from flbook.training.fit import fit
 from flbook.training.optimizers import GradientDescent
 
-VERSION = 1
 POINTS = 80  # of a curve over training
 
 
@@ -45,21 +44,6 @@ class Setting(Grid):
     batch: Count = 1  # samples of a step
     order: Natural = 0  # seed of the shuffles
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """A blink."""
-        return cls(c=(0.4, 1.1, 1.2), seed=(0, 1), steps=200, n=4, d=8, m=6, sigma_0=0.1)
-
-    @classmethod
-    def growing(cls) -> "Setting":
-        """The weak feature while it is small, from a start so small that it remains so."""
-        return cls(c=(1.05, 1.1, 1.15, 1.2, 1.3, 1.4, 1.5, 1.59), sigma_0=1e-5, steps=3200)
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        """Two of the sixteen samples without the strong feature, and noise."""
-        return cls(weak_only=2, noise=0.2, steps=20_000)
-
     def check(self) -> None:
         """Refuse data that cannot be, and batches that are larger than the data."""
         StrongWeak(self.n, self.d, self.weak_only, self.ratio, self.noise)
@@ -70,6 +54,18 @@ class Setting(Grid):
     def data(self) -> StrongWeak:
         """The data model."""
         return StrongWeak(self.n, self.d, self.weak_only, self.ratio, self.noise)
+
+
+experiment = Experiment(
+    Setting, version=1, chunk={"c": 3},
+    presets={
+        "tiny": ("A blink", dict(c=(0.4, 1.1, 1.2), seed=(0, 1), steps=200, n=4, d=8, m=6, sigma_0=0.1)),
+        "growing": ("The weak feature while it is small, from a start so small that it remains so", dict(
+            c=(1.05, 1.1, 1.15, 1.2, 1.3, 1.4, 1.5, 1.59), sigma_0=1e-5, steps=3200)),
+        "paper": ("The paper's sizes: two of the sixteen samples without the strong feature, and noise", dict(
+            weak_only=2, noise=0.2, steps=20_000)),
+    },
+)
 
 
 def problem(setting: Setting, device: str = "cpu") -> StrongWeakTraining:
@@ -100,7 +96,16 @@ def trained(setting: Setting, at: list[int], device: str = "cpu") -> xr.Dataset:
     return history.assign_coords(setting.coordinates("c", "seed"))
 
 
-@cached
+@experiment.cell
+def cell(s: Setting, device: str) -> xr.Dataset:
+    """The end of training, all step sizes side by side."""
+    return trained(s, [s.steps], device).isel(step=0, drop=True)
+
+
+run = experiment.run
+
+
+@experiment.also
 def course(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """What `trained` finds over training, at equal intervals."""
     return trained(setting, [round(k * setting.steps / POINTS) for k in range(POINTS + 1)], device)
@@ -127,11 +132,3 @@ def growth(setting: Setting, device: str = "cpu") -> xr.DataArray:
     first = POINTS // 4
     rate = (logs[-1] - logs[first]) / float(logs.step[-1] - logs.step[first]) * 2
     return rate.assign_attrs(long_name="growth of log weak output in a visit", units="1")
-
-
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Outputs and loss at the end; dimensions (c, seed)."""
-    return trained(setting, [setting.steps], device).isel(step=0, drop=True)
-
-
-run = sweeps(measure, chunk={"c": 3})

@@ -5,7 +5,6 @@ over patches errs on at least 1/8; a mixture of cubic experts under a top-1 rout
 """
 
 from dataclasses import dataclass
-from itertools import product
 from typing import Literal
 
 import numpy as np
@@ -14,18 +13,16 @@ import xarray as xr
 
 from flbook import devices
 from flbook.domains import Count, Natural
-from flbook.lectures.training_strategies.mixture_of_experts.clustered import ExpertClusters
+from flbook.lectures.training_strategies.mixture_of_experts.clustered import Clustered, ExpertClusters
 from flbook.lectures.training_strategies.mixture_of_experts.experts import DoubleSoftmax, Experts
 from flbook.lectures.training_strategies.mixture_of_experts.recipe import ExpertRecipe, ExpertTraining
 from flbook.lectures.training_strategies.mixture_of_experts.routers import dispatched, entropy, given
 from flbook.models.activations import cube, identity
-from flbook.runs import Grid, axis, cached, labelled, sweeps
+from flbook.runs import Experiment, Grid, axis
 from flbook.shapes import Quantity
 from flbook.training.fit import fit
 from flbook.training.losses import logistic
 from flbook.training.problem import Params
-
-VERSION = 1
 
 PLAIN = "learned, single softmax"
 ROUTERS = ("learned", PLAIN, "oracle", "k-means", "random")
@@ -46,16 +43,6 @@ class Setting(Grid):
     steps: Count = 300
     points: Count = 2000  # fresh samples
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """A blink."""
-        return cls(router=ROUTERS, seed=(0, 1), n=60, d=12, experts=4, filters=2, steps=6, points=50)
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        """The routers that the book's preset leaves out."""
-        return cls(router=ROUTERS[1:])
-
     def check(self) -> None:
         """Refuse a dimension without room for the vectors, and fewer experts than clusters."""
         if self.d < 8:
@@ -73,29 +60,46 @@ class Setting(Grid):
         return ExpertRecipe(stop=0.0, rise=10.0) if router == PLAIN else ExpertRecipe()
 
 
+experiment = Experiment(
+    Setting, version=1, loops=("expert", "router"), chunk={"expert": 1, "router": 1}, stored="longer",
+    gives={
+        "test_error": ("test error", "fraction"),
+        "entropy": ("dispatch entropy", "nats"),
+        "train_loss": ("training loss", "nats"),
+    },
+    presets={
+        "tiny": ("A blink", dict(
+            router=ROUTERS, seed=(0, 1), n=60, d=12, experts=4, filters=2, steps=6, points=50)),
+        "longer": ("The four routers that the book's preset leaves out", dict(router=ROUTERS[1:])),
+    },
+)
+
+
 class Cell:
     """A mixture of experts of one kind on all data sets of a setting, and what is asked of it."""
 
     def __init__(self, setting: Setting, expert: str, router: str = "learned", device: str = "cpu"):
-        data, seed = setting.data, setting.seed
-        self.setting, self.sample, self.fresh = setting, data.draw(seed), data.draw_test(setting.points, seed)
+        data, seed, place = setting.data, setting.seed, devices.device(device)
+        drawn = data.draw(seed), data.draw_test(setting.points, seed)
+        self.sample, self.fresh = (Clustered(*(part.to(place) for part in one)) for one in drawn)
+        self.setting = setting
         learned = router in ("learned", PLAIN)
         self.ways = None if learned else given(router, self.sample, self.fresh, setting.experts, seed)
-        net = Experts(setting.d, setting.experts, setting.filters, EXPERTS[expert], seed=seed)
+        net = Experts(setting.d, setting.experts, setting.filters, EXPERTS[expert], seed=seed).to(place)
         route = None if self.ways is None else self.ways[0]
         loss = logistic if router == PLAIN else DoubleSoftmax()
-        problem = ExpertTraining(net, self.sample.x, self.sample.observed, loss, seed, route)
-        self.problem, self.rule = problem.to(devices.device(device)), setting.rule(router)
+        self.problem = ExpertTraining(net, self.sample.x, self.sample.observed, loss, seed, route)
+        self.rule = setting.rule(router)
         self.x = self.fresh.x.to(self.problem.x)
 
     def counts(self, params: Params) -> torch.Tensor:
         """Fresh samples by expert and cluster, ``(seed, M, K)``."""
-        expert = self.problem.dispatch(params, self.x) if self.ways is None else self.ways[1].to(self.x.device)
-        return dispatched(expert, self.fresh.cluster.to(expert.device), self.setting.experts, 4)
+        expert = self.problem.dispatch(params, self.x) if self.ways is None else self.ways[1]
+        return dispatched(expert, self.fresh.cluster, self.setting.experts, 4)
 
     def test_error(self, params: Params) -> torch.Tensor:
         """Share of wrong signs on fresh samples, routed without noise."""
-        route = None if self.ways is None else self.ways[1].to(self.x.device)
+        route = None if self.ways is None else self.ways[1]
         with torch.no_grad():
             f = self.problem.predict(params, self.x, route)
         return (f * self.fresh.observed.to(f) <= 0).double().mean(-1)
@@ -106,40 +110,34 @@ class Cell:
         return (w[..., 0, :, :] - w[..., 1, :, :]).sum(-2)
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Train every cell to the end; dimensions (expert, router, seed)."""
-    columns = []
-    for expert, router in product(setting.expert, setting.router):
-        cell = Cell(setting, expert, router, device)
-        params = fit(cell.problem, cell.rule, setting.steps).params
-        with torch.no_grad():
-            columns.append([cell.test_error(params), entropy(cell.counts(params)), cell.problem.train_loss(params)])
-    shape = (len(setting.expert), len(setting.router), len(setting.seed))
-    error, spread, loss = (torch.stack(column).cpu().reshape(shape) for column in zip(*columns, strict=True))
-    dims = ("expert", "router", "seed")
-    return labelled({"test_error": (dims, error, "test error", "fraction"),
-                     "entropy": (dims, spread, "dispatch entropy", "nats"),
-                     "train_loss": (dims, loss, "training loss", "nats")}, setting.coordinates())
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, torch.Tensor]:
+    """Train mixtures of one kind under one router to the end."""
+    mixture = Cell(s, s.expert, s.router, device)
+    params = fit(mixture.problem, mixture.rule, s.steps).params
+    with torch.no_grad():
+        return {"test_error": mixture.test_error(params), "entropy": entropy(mixture.counts(params)),
+                "train_loss": mixture.problem.train_loss(params)}
 
 
-run = sweeps(measure, chunk={"expert": 1, "router": 1})
+run = experiment.run
 
 
-@cached
+@experiment.also
 def race(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Training under a learned router, step by step; dimensions (expert, step, seed, ...)."""
     histories = []
     for expert in setting.expert:
-        cell = Cell(setting, expert, device=device)
+        one = Cell(setting, expert, device=device)
         quantities = [
-            Quantity("test_error", cell.test_error, (), "test error", "fraction"),
-            Quantity("entropy", lambda params, cell=cell: entropy(cell.counts(params)), (), "dispatch entropy", "nats"),
-            Quantity("counts", cell.counts, ("number", "cluster"), "fresh samples"),
-            Quantity("skill", cell.skill, ("number", "cluster"), "overlap A with the signal"),
+            Quantity("test_error", one.test_error, (), "test error", "fraction"),
+            Quantity("entropy", lambda params, one=one: entropy(one.counts(params)), (), "dispatch entropy", "nats"),
+            Quantity("counts", one.counts, ("number", "cluster"), "fresh samples"),
+            Quantity("skill", one.skill, ("number", "cluster"), "overlap A with the signal"),
             Quantity("router", lambda params: params["theta"][..., 4:8], ("number", "cluster"), "router's overlap"),
         ]
         marks = {*range(0, 61, 5), 70, 80, 95, *range(125, 201, 25), 250, setting.steps}
-        histories.append(fit(cell.problem, cell.rule, setting.steps, quantities, ("seed",), at=sorted(marks)).history)
+        histories.append(fit(one.problem, one.rule, setting.steps, quantities, ("seed",), at=sorted(marks)).history)
     joined = xr.concat(histories, "expert").assign_coords(setting.coordinates("expert", "seed"))
     return joined.assign(lead=lead(joined.skill), agreement=agreement(joined.router, joined.skill))
 

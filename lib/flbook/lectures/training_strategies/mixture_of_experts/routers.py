@@ -18,7 +18,7 @@ def given(name: str, sample: Clustered, fresh: Clustered, experts: int, seed: tu
         return sample.cluster, fresh.cluster
     train, test = sample.x.sum(-2), fresh.x.sum(-2)
     if name == "random":
-        theta = rng.normal((experts, train.shape[-1]), seed, "random router")
+        theta = rng.normal((experts, train.shape[-1]), seed, "random router").to(train)
         return (train @ theta.mT).argmax(-1), (test @ theta.mT).argmax(-1)
     centres = k_means(train, experts, seed)
     return torch.cdist(train, centres).argmin(-1), torch.cdist(test, centres).argmin(-1)

@@ -19,13 +19,12 @@ from flbook.lectures.training_strategies.mixup.cross_term import fastest
 from flbook.lectures.training_strategies.mixup.mixed_pairs import MixedPairs, StoppedEarly
 from flbook.lectures.training_strategies.mixup.squares import on_feature, test_error, training, weighted
 from flbook.lectures.training_strategies.shared.common_and_rare import CommonAndRare
-from flbook.runs import Grid, axis, cached, labelled, sweeps
+from flbook.runs import Experiment, Grid, axis, labelled
 from flbook.shapes import Quantity
 from flbook.training.fit import fit
 from flbook.training.optimizers import GradientDescent
 from flbook.training.problem import Problem
 
-VERSION = 1
 POINTS = 40  # of a curve over training
 
 RULES = ("standard", "balanced", "labels", "inputs", "mixup", "early")
@@ -52,24 +51,6 @@ class Setting(Grid):
     steps: Count = 1000
     early: Natural = 200  # steps of Mixup, where it stops early
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """A blink."""
-        return cls(rule=("standard", "balanced", "mixup"), seed=(0, 1), share=(0.2,), n=20, d=200, m=8, lr=0.5,
-                   noise_square=(4.0,), steps=60, sigma_0=0.05)
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        """The borders: shares of rare samples by noise."""
-        return cls(rule=("standard", "mixup"), share=(0.02, 0.04, 0.1, 0.2, 0.4),
-                   noise_square=tuple(round(2.0 * 2 ** (k / 2), 3) for k in range(13)))
-
-    @classmethod
-    def growing(cls) -> "Setting":
-        """While outputs are small, which a tiny start makes last: a hundredfold range of shares."""
-        return cls(rule=("standard", "mixup"), share=(0.005, 0.02, 0.05, 0.2, 0.5), n=400, d=1000, sigma_0=1e-10,
-                   lr=20.0)
-
     def check(self) -> None:
         """Refuse data that cannot be."""
         for share, noise in product(self.share, self.noise_square):
@@ -91,6 +72,28 @@ class Setting(Grid):
         return math.log1p(self.lr / (2 * self.m) * value), ratio
 
 
+GIVES = {
+    "common_error": ("test error, common feature", "fraction"),
+    "common_output": ("output on the common feature", "1"),
+    "rare_error": ("test error, rare feature", "fraction"),
+    "rare_output": ("output on the rare feature", "1"),
+}
+experiment = Experiment(
+    Setting, version=1, loops=("rule", "share", "noise_square"), chunk={"rule": 1, "share": 1, "noise_square": 5},
+    gives=GIVES, stored="longer",
+    presets={
+        "tiny": ("A blink", dict(
+            rule=("standard", "balanced", "mixup"), seed=(0, 1), share=(0.2,), n=20, d=200, m=8, lr=0.5,
+            noise_square=(4.0,), steps=60, sigma_0=0.05)),
+        "longer": ("The borders: shares of rare samples by noise", dict(
+            rule=("standard", "mixup"), share=(0.02, 0.04, 0.1, 0.2, 0.4),
+            noise_square=tuple(round(2.0 * 2 ** (k / 2), 3) for k in range(13)))),
+        "growing": ("While outputs are small, which a tiny start makes last: a hundredfold range of shares", dict(
+            rule=("standard", "mixup"), share=(0.005, 0.02, 0.05, 0.2, 0.5), n=400, d=1000, sigma_0=1e-10, lr=20.0)),
+    },
+)
+
+
 def problem(setting: Setting, rule: str, share: float | None = None, noise_square: float | None = None,
             device: str = "cpu") -> Problem:
     """The training problems of all seeds under one rule."""
@@ -105,35 +108,26 @@ def problem(setting: Setting, rule: str, share: float | None = None, noise_squar
 
 def quantities(training: Problem) -> list[Quantity]:
     """Test errors and outputs on either feature."""
-    return [Quantity(f"{kind}_{name}", lambda p, kind=kind, of=of: of(training, p, kind), (), f"{text} {kind} feature",
-                     unit)
-            for kind in ("common", "rare")
-            for name, of, text, unit in (("error", test_error, "test error,", "fraction"), ("output", _mean_output,
-                                                                                            "output on the", "1"))]
+    return [Quantity(f"{kind}_{what}", lambda p, kind=kind, of=of: of(training, p, kind), (), *GIVES[f"{kind}_{what}"])
+            for kind in ("common", "rare") for what, of in (("error", test_error), ("output", _mean_output))]
 
 
 def _mean_output(training: Problem, params, kind) -> torch.Tensor:
     return on_feature(training, params, kind).mean(-1)
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Train every cell to the end; dimensions (rule, share, noise_square, seed)."""
-    cells = []
-    for rule, share, noise in product(setting.rule, setting.share, setting.noise_square):
-        training = problem(setting, rule, share, noise, device)
-        params = fit(training, GradientDescent(setting.lr), setting.steps).params
-        cells.append([quantity.of(params) for quantity in quantities(training)])
-    shape = len(setting.rule), len(setting.share), len(setting.noise_square), len(setting.seed)
-    names = quantities(training)
-    return labelled({quantity.name: (("rule", "share", "noise_square", "seed"), torch.stack(column).reshape(shape),
-                                     quantity.long_name, quantity.units)
-                     for quantity, column in zip(names, zip(*cells, strict=True), strict=True)}, setting.coordinates())
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, torch.Tensor]:
+    """Train by one rule to the end, at one share and noise."""
+    training = problem(s, s.rule, s.share, s.noise_square, device)
+    params = fit(training, GradientDescent(s.lr), s.steps).params
+    return {quantity.name: quantity.of(params) for quantity in quantities(training)}
 
 
-run = sweeps(measure, chunk={"rule": 1, "share": 1, "noise_square": 5})
+run = experiment.run
 
 
-@cached
+@experiment.also
 def course(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Errors and outputs over training, at the first share and noise; dimensions (step, rule, seed)."""
     at = sorted({round(k * setting.steps / POINTS) for k in range(POINTS + 1)} | {setting.early})
@@ -146,7 +140,7 @@ def course(setting: Setting, device: str = "cpu") -> xr.Dataset:
     return joined.assign_coords(setting.coordinates("rule", "seed"))
 
 
-@cached
+@experiment.also
 def growth(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """While outputs are small: growth of the responses in a step, and their ratio; dimensions (rule, share, seed).
 

@@ -17,15 +17,13 @@ from flbook.lectures.training_strategies.out_of_distribution.environment_trainin
 from flbook.lectures.training_strategies.out_of_distribution.penalties import InvariantRisk, RiskVariance
 from flbook.lectures.training_strategies.out_of_distribution.plane import Plane
 from flbook.lectures.training_strategies.shared.environments import Environments
-from flbook.runs import Grid, axis, cached, labelled, sweeps
+from flbook.runs import Experiment, Grid, axis, labelled
 from flbook.shapes import Quantity
 from flbook.training.fit import fit, log_steps
 from flbook.training.losses import logistic
 from flbook.training.network import Training
 from flbook.training.optimizers import GradientDescent
 from flbook.training.problem import Params
-
-VERSION = 1
 
 ROUTES = ("risk alone", "IRMv1 from scratch", "IRMv1 after risk", "IRMv1 after spurious", "VREx from scratch")
 MOMENTS = 40  # recorded on each route
@@ -52,16 +50,6 @@ class Setting(Grid):
     step: Positive = 0.05  # in time; smaller where the penalty would make it unstable
     time: Positive = 3.0  # under the penalty
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """A blink: what the tests run."""
-        return cls(weight=(10.0, 40.0), head_start=(0.0, 2.0), seed=(0, 1), n=80, d=6, m=2, time=2.0)
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        """From weights that do nothing to weights that stop training, without and with a long head start."""
-        return cls(weight=(1.0, 10.0, 30.0, 100.0, 300.0, 1000.0), head_start=(0.0, 20.0), time=20.0)
-
     def check(self) -> None:
         """Refuse samples that cannot be counted out."""
         self.data()
@@ -84,6 +72,24 @@ class Setting(Grid):
         return min(self.step, 5 / weight) if weight else self.step
 
 
+experiment = Experiment(
+    Setting, version=1, loops=("weight", "head_start"), chunk={"weight": 1}, stored="longer",
+    gives={
+        "signal": ("invariant feature a", "1"),
+        "spurious": ("spurious feature b", "1"),
+        "signal_before": ("invariant feature after the head start", "1"),
+        "spurious_before": ("spurious feature after the head start", "1"),
+        "accuracy": ("accuracy where β = 0.9", "fraction"),
+    },
+    presets={
+        "tiny": ("A blink: what the tests run", dict(
+            weight=(10.0, 40.0), head_start=(0.0, 2.0), seed=(0, 1), n=80, d=6, m=2, time=2.0)),
+        "longer": ("Weights from doing nothing to stopping training, without and with a long head start", dict(
+            weight=(1.0, 10.0, 30.0, 100.0, 300.0, 1000.0), head_start=(0.0, 20.0), time=20.0)),
+    },
+)
+
+
 def train(setting: Setting, problem: Training, time: float, weight: float = 0.0, record: tuple[Quantity, ...] = ()):
     """Gradient descent for a time, at the pace of a weight of IRMv1's penalty."""
     pace = setting.pace(weight)
@@ -101,32 +107,32 @@ def problem(setting: Setting, loss=logistic, start: Params | None = None, device
     return network
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Risk alone for the head start, then risk and penalty; dimensions (weight, head_start, seed)."""
-    data, cells = setting.data(), []
-    risk = problem(setting, device=device)
-    starts = [train(setting, risk, time).params for time in setting.head_start]
-    for weight in setting.weight:
-        for start in starts:
-            penalised = problem(setting, InvariantRisk(weight), start, device)
-            params = train(setting, penalised, setting.time, weight).params
-            (a, b), (a_0, b_0) = (features(risk, p).unbind(-1) for p in (params, start))
-            cells.append([a, b, a_0, b_0, accuracy(data, risk, params, 0.9)])
-    dims = ("weight", "head_start", "seed")
-    a, b, a_0, b_0, right = (torch.stack(column) for column in zip(*cells, strict=True))
-    return labelled({
-        "signal": (dims, a, "invariant feature a"),
-        "spurious": (dims, b, "spurious feature b"),
-        "signal_before": (dims, a_0, "invariant feature after the head start"),
-        "spurious_before": (dims, b_0, "spurious feature after the head start"),
-        "accuracy": (dims, right, "accuracy where β = 0.9", "fraction"),
-    }, setting.coordinates())
+@experiment.shared()
+def risk(s: Setting, device: str) -> Training:
+    """The problems without a penalty."""
+    return problem(s, device=device)
 
 
-run = sweeps(measure, chunk={"weight": 1})
+@experiment.shared("head_start")
+def started(s: Setting, device: str) -> Params:
+    """The weights after risk alone, at every weight of the penalty the same."""
+    return train(s, risk(s, device), s.head_start).params
 
 
-@cached
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, torch.Tensor]:
+    """Risk alone for the head start, then risk and penalty."""
+    plain, start = risk(s, device), started(s, device)
+    params = train(s, problem(s, InvariantRisk(s.weight), start, device), s.time, s.weight).params
+    (a, b), (a_0, b_0) = (features(plain, p).unbind(-1) for p in (params, start))
+    return {"signal": a, "spurious": b, "signal_before": a_0, "spurious_before": b_0,
+            "accuracy": accuracy(s.data(), plain, params, 0.9)}
+
+
+run = experiment.run
+
+
+@experiment.also
 def routes(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Both features on the way, by every route, at the first weight; dimensions (route, moment, seed)."""
     data, weight = setting.data(), setting.weight[0]

@@ -23,13 +23,12 @@ from flbook.dynamics.gram import GramTraining
 from flbook.dynamics.wishart import check_room, draw_gram
 from flbook.lectures.training_strategies.sharpness_aware.switching import memorised, perturbed
 from flbook.rivals import Rival, rival
-from flbook.runs import Grid, axis, cached, labelled, lattice, sweeps
+from flbook.runs import Experiment, Grid, axis, lattice
 from flbook.shapes import Quantity
 from flbook.training.fit import fit
 from flbook.training.optimizers import GradientDescent, SharpnessAware, Then
-from flbook.training.problem import Rule
+from flbook.training.problem import Problem, Rule
 
-VERSION = 1
 RuleName = Literal["GD", "SAM", "SAM then GD", "GD then SAM"]
 
 
@@ -57,33 +56,6 @@ class Setting(Grid):
     steps: Natural = 2000
     points: Count = 512  # fresh noise patches to measure the test error on, each under both labels
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """Every rule and the rivals in a blink."""
-        return cls(model=("network", "linear", "lazy"), rule=("GD", "SAM", "SAM then GD", "GD then SAM"),
-                   radius=(0.5, 1.0), d=(100, 400), mu=(1.0, 4.0), seed=(0, 1), switch=5, steps=15, points=64)
-
-    @classmethod
-    def low(cls) -> "Setting":
-        """Around the border of sharpness-aware minimisation."""
-        return cls(rule=("SAM then GD",), mu=lattice(0.7, 1.7, 5))
-
-    @classmethod
-    def radii(cls) -> "Setting":
-        """Sharpness-aware minimisation at many radii, for a few small steps."""
-        return cls(rule=("SAM",), radius=lattice(0.004, 4.0, 22), d=(4000, 16000, 64000), mu=(2.0,),
-                   seed=tuple(range(24)), lr=0.005, steps=50)
-
-    @classmethod
-    def watched(cls) -> "Setting":
-        """One cell that gradient descent gets wrong, step by step until the loss is below 0.1 under either rule."""
-        return cls(rule=("GD", "SAM"), d=(16000,), mu=(3.0,), seed=tuple(range(16)), lr=0.02, steps=1300)
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        """The pair of heat maps."""
-        return cls(d=(500, 1000, 2000, 4000, 8000, 16000, 32000), mu=lattice(0.5, 8.0, 13))
-
     def check(self) -> None:
         """Refuse dimensions that are too small, and signals of length 0 that noise cannot be orthogonal to."""
         check_room(self.n, 2 * self.m, min(self.d))
@@ -91,26 +63,28 @@ class Setting(Grid):
             raise ValueError("mu must be above 0 if the noise is orthogonal to the signal; got 0")
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Train every cell; dimensions (model, rule, radius, d, seed, mu)."""
-    training = problem(setting, device)
-    cells = []
-    for model in setting.model:
-        chosen = rival(training, model)
-        for name in setting.rule:
-            for radius in setting.radius:
-                params = fit(chosen, rule(setting, name, radius, training.gram.w_w), setting.steps).params
-                cells.append([measures.test_error(chosen, params, setting.points), chosen.train_loss(params),
-                              memorised(training, params)])
-    shape = (len(setting.model), len(setting.rule), len(setting.radius))
-    error, loss, noise = (torch.stack(column).unflatten(0, shape) for column in zip(*cells, strict=True))
-    dims = ("model", "rule", "radius", "d", "seed", "mu")
-    return labelled({"test_error": (dims, error, "test error", "fraction"),
-                     "train_loss": (dims, loss, "training loss", "nats"),
-                     "memorised": (dims, noise, "noise memorised by own-label filters")}, setting.coordinates())
-
-
-run = sweeps(measure, chunk={"d": 1})
+experiment = Experiment(
+    Setting, version=1, loops=("model", "rule", "radius"), left=("d", "seed", "mu"), chunk={"d": 1}, stored="longer",
+    gives={
+        "test_error": ("test error", "fraction"),
+        "train_loss": ("training loss", "nats"),
+        "memorised": ("noise memorised by own-label filters", "1"),
+    },
+    presets={
+        "tiny": ("Every rule and the rivals in a blink", dict(
+            model=("network", "linear", "lazy"), rule=("GD", "SAM", "SAM then GD", "GD then SAM"), radius=(0.5, 1.0),
+            d=(100, 400), mu=(1.0, 4.0), seed=(0, 1), switch=5, steps=15, points=64)),
+        "low": ("Around the border of sharpness-aware minimisation", dict(
+            rule=("SAM then GD",), mu=lattice(0.7, 1.7, 5))),
+        "radii": ("Sharpness-aware minimisation at many radii, for a few small steps", dict(
+            rule=("SAM",), radius=lattice(0.004, 4.0, 22), d=(4000, 16000, 64000), mu=(2.0,), seed=tuple(range(24)),
+            lr=0.005, steps=50)),
+        "watched": ("One cell that gradient descent gets wrong, until the loss is below 0.1 under either rule", dict(
+            rule=("GD", "SAM"), d=(16000,), mu=(3.0,), seed=tuple(range(16)), lr=0.02, steps=1300)),
+        "longer": ("The pair of heat maps", dict(
+            d=(500, 1000, 2000, 4000, 8000, 16000, 32000), mu=lattice(0.5, 8.0, 13))),
+    },
+)
 
 
 def problem(setting: Setting, device: str = "cpu") -> GramTraining:
@@ -137,7 +111,31 @@ def rule(setting: Setting, name: RuleName, radius: float, like: torch.Tensor) ->
             "GD then SAM": Then(plain, setting.switch, aware)}[name]
 
 
-@cached
+@experiment.shared()
+def drawn(s: Setting, device: str) -> GramTraining:
+    """The problems of the network, which every rule and every rival trains on."""
+    return problem(s, device)
+
+
+@experiment.shared("model")
+def chosen(s: Setting, device: str) -> Problem:
+    """The network, or its rival."""
+    return rival(drawn(s, device), s.model)
+
+
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, torch.Tensor]:
+    """Train one model by one rule, at one radius."""
+    network, training = drawn(s, device), chosen(s, device)
+    params = fit(training, rule(s, s.rule, s.radius, network.gram.w_w), s.steps).params
+    return {"test_error": measures.test_error(training, params, s.points), "train_loss": training.train_loss(params),
+            "memorised": memorised(network, params)}
+
+
+run = experiment.run
+
+
+@experiment.also
 def paths(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Test error, sharpness, signal and noise over training, at the first radius; dimensions (rule, step, ...)."""
     training = problem(setting, device).to(torch.float64)
@@ -189,6 +187,7 @@ def at_loss(path: xr.Dataset, name: str, loss: float) -> xr.DataArray:
     return value.where(below.any("step") & (first > 0)).assign_attrs(path[name].attrs)
 
 
-def stored(dataset: xr.Dataset) -> xr.Dataset:
-    """Of the pair of heat maps, what the package keeps: the test errors."""
+@experiment.kept
+def kept(dataset: xr.Dataset) -> xr.Dataset:
+    """Of the pair of heat maps the test errors."""
     return dataset[["test_error"]].squeeze(("model", "radius"), drop=True)

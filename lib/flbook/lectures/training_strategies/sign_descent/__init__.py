@@ -18,13 +18,11 @@ import xarray as xr
 from flbook import devices
 from flbook.domains import Count, Natural, NonNegative
 from flbook.lectures.training_strategies.sign_descent.bigrams import Bigrams, BigramTraining
-from flbook.runs import Grid, axis, cached, labelled, sweeps
+from flbook.runs import Experiment, Grid, axis, labelled
 from flbook.shapes import Quantity
 from flbook.training.fit import fit
 from flbook.training.optimizers import Adam, GradientDescent, Momentum, NormalisedDescent, SignDescent
 from flbook.training.problem import Rule
-
-VERSION = 1
 
 MEMORY = 0.9
 RULES: dict[str, tuple[Callable[..., Rule], float]] = {  # how it is made from a step size, and where its grid begins
@@ -51,16 +49,6 @@ class Setting(Grid):
     power: NonNegative = 1.0  # of Zipf's law
     steps: Count = 200
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """All rules in a blink."""
-        return cls(seed=(0, 1), words=20, successors=3, steps=20)
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        """Five times the words."""
-        return cls(words=1000, steps=400)
-
     @property
     def data(self) -> Bigrams:
         """The law of the words."""
@@ -69,6 +57,16 @@ class Setting(Grid):
     def check(self) -> None:
         """Refuse a law that there is not."""
         _ = self.data
+
+
+experiment = Experiment(
+    Setting, version=1, loops=("rule",), chunk={"rule": 1},
+    gives={"excess": ("excess loss", "nats"), "lr": ("best step size η", "1")},
+    presets={
+        "tiny": ("All rules in a blink", dict(seed=(0, 1), words=20, successors=3, steps=20)),
+        "longer": ("Five times the words, twice the steps", dict(words=1000, steps=400)),
+    },
+)
 
 
 def problem(setting: Setting, device: str = "cpu", dtype: torch.dtype = torch.float32) -> BigramTraining:
@@ -86,34 +84,35 @@ def trained_on(name: str, training: BigramTraining) -> BigramTraining:
     return training.levelled() if name.startswith("rows divided") else training
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Excess loss of every rule at its best step, and that step; dimensions (rule, seed)."""
-    training, exact, cells = problem(setting, device), problem(setting, device, torch.float64), []
-    for name in setting.rule:
-        steps = grid(name)
-        many = trained_on(name, training).copies(len(steps))
-        lr = torch.tensor(steps, dtype=training.q.dtype)[:, None].expand(many.ensemble).to(training.q)
-        params = fit(many, RULES[name][0](lr), setting.steps).params
-        excess = exact.train_loss({"w": params["w"].double()}).nan_to_num(torch.inf)  # (lr, seed)
-        best = excess.argmin(0).cpu()
-        cells.append((excess.amin(0).cpu(), steps[best]))
-    excess, lr = zip(*cells, strict=True)
-    dims = ("rule", "seed")
-    return labelled({"excess": (dims, torch.stack(excess), "excess loss", "nats"),
-                     "lr": (dims, np.stack(lr), "best step size η")}, setting.coordinates())
+@experiment.shared()
+def drawn(s: Setting, device: str) -> tuple[BigramTraining, BigramTraining]:
+    """The problems as they are trained, and in float64 to judge by."""
+    return problem(s, device), problem(s, device, torch.float64)
 
 
-run = sweeps(measure, chunk={"rule": 1})
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, torch.Tensor]:
+    """Excess loss of a rule at its best step, and that step."""
+    training, exact = drawn(s, device)
+    steps = torch.from_numpy(grid(s.rule)).to(exact.q)
+    many = trained_on(s.rule, training).copies(len(steps))
+    lr = steps.to(training.q)[:, None].expand(many.ensemble)
+    params = fit(many, RULES[s.rule][0](lr), s.steps).params
+    excess = exact.train_loss({"w": params["w"].double()}).nan_to_num(torch.inf)  # (lr, seed)
+    return {"excess": excess.amin(0), "lr": steps[excess.argmin(0)]}
 
 
-@cached
+run = experiment.run
+
+
+@experiment.also
 def course(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Excess loss step by step, and that of every row at the end, each rule at its best step.
 
     Dimensions (step, rule, seed) and (rule, seed, word).
     """
     training, exact = problem(setting, device), problem(setting, device, torch.float64)
-    tuned, histories, rows = measure(setting, device), [], []
+    tuned, histories, rows = experiment.measure(setting, device), [], []
     loss = Quantity("excess", lambda params: exact.train_loss({"w": params["w"].double()}), (), "excess loss", "nats")
     for name in setting.rule:
         lr = torch.tensor(tuned.lr.sel(rule=name).values).to(training.q)
@@ -127,7 +126,7 @@ def course(setting: Setting, device: str = "cpu") -> xr.Dataset:
     return joined.assign_coords(setting.coordinates("rule", "seed")).merge(ends).merge(tuned[["lr"]])
 
 
-@cached
+@experiment.also
 def rows(setting: Setting, device: str = "cpu") -> xr.Dataset:
     r"""Excess loss of every row over steps, under gradient descent and sign descent; dimensions (step, seed, word).
 

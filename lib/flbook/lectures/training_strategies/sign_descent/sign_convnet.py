@@ -10,20 +10,17 @@ from typing import Literal
 
 import numpy as np
 import torch
-import xarray as xr
 
 from flbook import devices, rng
 from flbook.data.ten_digits import ten_digits
 from flbook.domains import Count, Natural
 from flbook.models.convnet import ConvNet
-from flbook.runs import Grid, axis, labelled, single_precision, sweeps
+from flbook.runs import Experiment, Grid, axis, single_precision
 from flbook.training.fit import fit
 from flbook.training.losses import cross_entropy
 from flbook.training.network import Training
 from flbook.training.optimizers import Adam, GradientDescent, Momentum, NormalisedDescent, SignDescent
 from flbook.training.problem import Rule
-
-VERSION = 1
 
 RULES: dict[str, tuple[Callable[..., Rule], float]] = {  # how it is made, and the least of its four steps
     "gradient descent": (GradientDescent, 0.05),
@@ -46,20 +43,26 @@ class Setting(Grid):
     n: Count = 200  # training pictures
     steps: Natural = 100
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """A few steps of two rules."""
-        return cls(rule=("gradient descent", "Adam"), seed=(0, 1), n=40, steps=4)
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        """Both laws of the classes, more seeds."""
-        return cls(classes=("balanced", "Zipf"), seed=tuple(range(10)))
-
     def check(self) -> None:
         """Refuse more pictures of a class than there are."""
         if not 20 <= self.n <= 250:
             raise ValueError(f"n must lie from 20 to 250, so that every class has pictures and enough; got {self.n}")
+
+
+experiment = Experiment(
+    Setting, version=1, loops=("classes", "rule"), chunk={"classes": 1, "rule": 1}, stored="longer",
+    gives={
+        "train_loss": ("training loss", "nats"),
+        "test_error": ("test error, mean over classes", "fraction"),
+        "best": ("place of the best step on its grid", "1"),
+    },
+    presets={
+        "tiny": ("A few steps of two rules", dict(rule=("gradient descent", "Adam"), seed=(0, 1), n=40, steps=4)),
+        "longer": ("Both laws of the classes, more seeds", dict(
+            classes=("balanced", "Zipf"), seed=tuple(range(10)))),
+    },
+)
+experiment.kept(single_precision)
 
 
 def pictures(n: int, classes: str, seed: tuple[int, ...]) -> tuple[torch.Tensor, torch.Tensor]:
@@ -76,33 +79,36 @@ def pictures(n: int, classes: str, seed: tuple[int, ...]) -> tuple[torch.Tensor,
     return x, y
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Training loss at the best step, and the mean over the classes of the test error; dimensions of the setting."""
-    split, there = ten_digits(1000, setting.seed), devices.device(device)
-    x_test, one_hot = split.x_test.to(there), torch.nn.functional.one_hot(split.y_test, 10).to(there, torch.float32)
-    cells = []
-    for classes in setting.classes:
-        x, y = pictures(setting.n, classes, setting.seed)
-        training = Training(ConvNet(filters=(8, 16), seed=setting.seed), x, y, cross_entropy).to(there)
-        for name in setting.rule:
-            make, least = RULES[name]
-            loss, error = [], []
-            for factor in FACTORS:
-                params = fit(training, make(least * factor), setting.steps).params
-                with torch.no_grad():
-                    wrong = training.predict(params, x_test).argmax(-1) != split.y_test.to(there)
-                loss.append(training.train_loss(params).detach().nan_to_num(torch.inf))
-                error.append(((wrong[..., None] * one_hot).sum(-2) / one_hot.sum(-2)).mean(-1))
-            loss, error = torch.stack(loss), torch.stack(error)
-            best = loss.argmin(0, keepdim=True)
-            cells.append((loss.gather(0, best)[0], error.gather(0, best)[0], best[0]))
-    shape = setting.shape
-    loss, error, best = (torch.stack(part).reshape(shape).cpu() for part in zip(*cells, strict=True))
-    dims = ("classes", "rule", "seed")
-    return labelled({"train_loss": (dims, loss, "training loss", "nats"),
-                     "test_error": (dims, error, "test error, mean over classes", "fraction"),
-                     "best": (dims, best.double(), "place of the best step on its grid")}, setting.coordinates())
+@experiment.shared()
+def fresh(s: Setting, device: str) -> tuple[torch.Tensor, torch.Tensor]:
+    """Test pictures and their classes."""
+    split = ten_digits(1000, s.seed)
+    return split.x_test.to(devices.device(device)), split.y_test.to(devices.device(device))
 
 
-run = sweeps(measure, chunk={"classes": 1, "rule": 1})
-stored = single_precision
+@experiment.shared("classes")
+def drawn(s: Setting, device: str) -> Training:
+    """The networks and pictures that every rule trains."""
+    x, y = pictures(s.n, s.classes, s.seed)
+    network = ConvNet(filters=(8, 16), seed=s.seed)
+    return Training(network, x, y, cross_entropy).to(devices.device(device))
+
+
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, torch.Tensor]:
+    """Training loss of a rule at its best step, and the mean over the classes of the test error there."""
+    training, (x, y) = drawn(s, device), fresh(s, device)
+    one_hot = torch.nn.functional.one_hot(y, 10).to(torch.float32)
+    (make, least), loss, error = RULES[s.rule], [], []
+    for factor in FACTORS:
+        params = fit(training, make(least * factor), s.steps).params
+        with torch.no_grad():
+            wrong = training.predict(params, x).argmax(-1) != y
+        loss.append(training.train_loss(params).detach().nan_to_num(torch.inf))
+        error.append(((wrong[..., None] * one_hot).sum(-2) / one_hot.sum(-2)).mean(-1))
+    loss, error = torch.stack(loss), torch.stack(error)
+    best = loss.argmin(0, keepdim=True)
+    return {"train_loss": loss.gather(0, best)[0], "test_error": error.gather(0, best)[0], "best": best[0].double()}
+
+
+run = experiment.run

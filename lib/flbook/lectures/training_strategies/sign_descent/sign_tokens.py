@@ -14,14 +14,12 @@ from torch import Tensor
 from flbook import devices
 from flbook.domains import Count, Natural, Positive
 from flbook.lectures.training_strategies.sign_descent.two_tokens import TwoTokens, TwoTokenTransformer
-from flbook.runs import Grid, axis, labelled, single_precision, sweeps
+from flbook.runs import Experiment, Grid, axis, single_precision
 from flbook.shapes import Quantity
 from flbook.training.fit import fit
 from flbook.training.network import Training
 from flbook.training.optimizers import Adam, GradientDescent, SignDescent
 from flbook.training.problem import Params, Rule
-
-VERSION = 1
 
 AT = (0, 10, 25, 50, 75, 100, 150, 200, 250, 300)  # steps that are looked at
 RULES: dict[str, Rule] = {
@@ -44,16 +42,6 @@ class Setting(Grid):
     steps: Natural = 300
     points: Count = 1000  # fresh samples
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """A blink: what the tests run."""
-        return cls(attention=("trained", "frozen"), n=(4, 6), seed=(0, 1), d=60, s=5, h=3, steps=25, points=20)
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        """Attention trained and frozen, and ten times the samples."""
-        return cls(attention=("trained", "frozen"), n=(20, 200))
-
     def data(self, n: int) -> TwoTokens:
         """The data model."""
         return TwoTokens(n, self.d, self.s, self.sigma_xi)
@@ -62,6 +50,18 @@ class Setting(Grid):
         """Refuse a data model that there is not."""
         for n in self.n:
             self.data(n)
+
+
+experiment = Experiment(
+    Setting, version=1, loops=("attention", "rule", "n"), chunk={"n": 1, "seed": 5, "rule": 1}, stored="longer",
+    presets={
+        "tiny": ("A blink: what the tests run", dict(
+            attention=("trained", "frozen"), n=(4, 6), seed=(0, 1), d=60, s=5, h=3, steps=25, points=20)),
+        "longer": ("Attention trained and frozen, and ten times the samples", dict(
+            attention=("trained", "frozen"), n=(20, 200))),
+    },
+)
+experiment.kept(single_precision)
 
 
 def problem(setting: Setting, attention: str, n: int, device: str = "cpu") -> Training:
@@ -93,21 +93,12 @@ def quantities(training: Training, fresh: tuple[Tensor, Tensor]) -> list[Quantit
             Quantity("value", lambda params: 2 * params["v"][..., 0], (), "value of the signal")]
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Train every network and look at it on the way; dimensions (attention, rule, n, seed, step)."""
-    blocks, at = [], [t for t in AT if t <= setting.steps]
-    for attention in setting.attention:
-        for name in setting.rule:
-            for n in setting.n:
-                training = problem(setting, attention, n, device)
-                watched = quantities(training, setting.data(n).draw_test(setting.points, setting.seed))
-                blocks.append(fit(training, RULES[name], setting.steps, watched, ("seed",), at=at).history)
-    joined = xr.concat(blocks, "cell").transpose("cell", "seed", "step")
-    shape = (len(setting.attention), len(setting.rule), len(setting.n), len(setting.seed), len(at))
-    dims = ("attention", "rule", "n", "seed", "step")
-    columns = {q.name: (dims, joined[q.name].values.reshape(shape), q.long_name, q.units) for q in watched}
-    return labelled(columns, setting.coordinates() | {"step": ("step", at, {"long_name": "step t", "units": "1"})})
+@experiment.cell
+def cell(s: Setting, device: str) -> xr.Dataset:
+    """Train by one rule and look at it on the way; dimensions (step, seed)."""
+    training = problem(s, s.attention, s.n, device)
+    watched = quantities(training, s.data(s.n).draw_test(s.points, s.seed))
+    return fit(training, RULES[s.rule], s.steps, watched, ("seed",), at=AT).history
 
 
-run = sweeps(measure, chunk={"n": 1, "seed": 5, "rule": 1})
-stored = single_precision
+run = experiment.run
