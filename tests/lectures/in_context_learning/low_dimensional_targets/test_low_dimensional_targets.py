@@ -4,22 +4,21 @@ import numpy as np
 import pytest
 
 from flbook.lectures.in_context_learning import low_dimensional_targets as lecture
-from flbook.lectures.in_context_learning.low_dimensional_targets import Setting, measure
+from flbook.lectures.in_context_learning.low_dimensional_targets import Setting, experiment
 from flbook.lectures.in_context_learning.shared import attention_pretraining as pretraining
 from flbook.lectures.in_context_learning.shared.prompt_network import two_layer
 from flbook.lectures.in_context_learning.shared.single_index_prompts import SingleIndexPrompts
 
-TINY = Setting.tiny()
-
 
 def test_the_exact_risk_is_that_of_fresh_prompts():
-    setting = TINY.thinned(d=(10,), m=32, t_2=400, seed=(0,), model=("one step",), lam=(1e-2,), points=100_000)
+    setting = experiment.setting(
+        "tiny", d=(10,), m=32, t_2=400, seed=(0,), model=("one step",), lam=(1e-2,), points=100_000)
     own = lecture.layer("one step", setting, 10, 2, 0)
     (seen,) = pretraining.summarise([own], lecture.examples(lecture.data(setting, 10, 2, 32), 400, 0, 10_000_000))
     attention = pretraining.trained(own, seen, 1e-2)
     drawn = SingleIndexPrompts(n=64, d=10, r=2, queries=4).draw(3000, 5)
     error = (attention(drawn.context, drawn.query) - drawn.target).square().mean().item()
-    assert error == pytest.approx(float(measure(setting).risk.sel(context=64).squeeze()), rel=0.15)
+    assert error == pytest.approx(float(experiment.measure(setting).risk.sel(context=64).squeeze()), rel=0.15)
 
 
 def test_a_drawn_step_tends_to_the_exact_one():

@@ -5,14 +5,13 @@ from dataclasses import replace
 import numpy as np
 
 from flbook.lectures.in_context_learning import mean_field_langevin as lecture
-from flbook.lectures.in_context_learning.mean_field_langevin import Setting
 
-TINY = Setting.tiny()
+TINY = lecture.experiment.setting("tiny")
 
 
 def test_the_deviation_is_of_order_one_over_n():
     setting = replace(TINY, lam=(0.3,), width=(8,), neurons=256, time=16.0)
-    late = lecture.measure(setting).deviation.sel(time=slice(10, None))
+    late = lecture.experiment.measure(setting).deviation.sel(time=slice(10, None))
     predicted = lecture.constants(setting).interacting.item()
     assert 0.4 < late.mean() / predicted < 2.5
 

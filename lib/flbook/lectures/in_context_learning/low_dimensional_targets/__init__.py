@@ -27,10 +27,9 @@ from flbook.lectures.in_context_learning.shared.attention_pretraining import Exa
 from flbook.lectures.in_context_learning.shared.relu_layer import ReLULayer
 from flbook.lectures.in_context_learning.shared.single_index_prompts import SingleIndexPrompts
 from flbook.models import kernels
-from flbook.runs import Grid, axis, labelled, sweeps
+from flbook.runs import Experiment, Grid, axis
 from flbook.shapes import Context
 
-VERSION = 1
 BATCH = 50  # prompts held at once: what they need then stays in the cache of a core
 
 
@@ -56,49 +55,50 @@ class Setting(Grid):
     noise: NonNegative = 0.0  # tau, of the labels
     points: Count = 16384  # inputs over which E[y^2 phi phi^T] is averaged
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """Two small dimensions and two hundred prompts."""
-        return cls(d=(6, 10), lam=(1e-3, 0.1), context=(8, 64), seed=(0, 1), m=24, t_2=200, n_2=32, points=2000)
-
-    @classmethod
-    def dimensions(cls) -> "Setting":
-        """The talk's first panel: r fixed, d grows."""
-        return cls(d=(16, 32, 64), model=("one step",), lam=(1e-3,), m=96)
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        """Both stages on drawn prompts."""
-        return cls(d=(8, 16, 32), model=("one step",), lam=(1e-3,), m=96, t_1=8000, t_2=3000, n_2=256)
-
     def check(self) -> None:
         """Refuse a subspace that does not fit."""
-        data(self, min(self.d), max(self.r), 1)
+        SingleIndexPrompts(d=min(self.d), r=max(self.r))
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Alignment, risk after both stages, and risk in the limit of many prompts; (model, d, r, lam, context, seed)."""
+DIMS = ("d", "r", "seed", "model")
+experiment = Experiment(
+    Setting, version=1, loops=("d", "r", "seed"), left=("model", "lam", "context"), chunk={"seed": 1}, stored="longer",
+    gives={
+        "risk": ("risk R", "1"),
+        "limit": ("risk R after endless pretraining", "1", (*DIMS, "context")),
+        "alignment": ("share of the squared weights in S", "1", DIMS),
+    },
+    presets={
+        "tiny": ("Two small dimensions and two hundred prompts", dict(
+            d=(6, 10), lam=(1e-3, 0.1), context=(8, 64), seed=(0, 1), m=24, t_2=200, n_2=32, points=2000)),
+        "dimensions": ("The talk's first panel: r fixed, d grows", dict(
+            d=(16, 32, 64), model=("one step",), lam=(1e-3,), m=96)),
+        "longer": ("Both stages on drawn prompts", dict(
+            d=(8, 16, 32), model=("one step",), lam=(1e-3,), m=96, t_1=8000, t_2=3000, n_2=256)),
+    },
+)
+
+
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, np.ndarray]:
+    """Alignment, risk after both stages, and risk in the limit of many prompts; models see the same prompts."""
     where = devices.device(device)
-    dims = ("d", "r", "seed", "model")
-    shape = tuple(len(getattr(setting, name)) for name in dims)
-    risk = np.empty((*shape, len(setting.lam), len(setting.context)))
-    limit, aligned = np.empty((*shape, len(setting.context))), np.empty(shape)
-    for i, d in enumerate(setting.d):  # cell by cell, since the prompts of one fill the memory
-        for j, r in enumerate(setting.r):
-            for k, seed in enumerate(setting.seed):
-                layers = [layer(name, setting, d, r, seed, where) for name in setting.model]
-                stream = examples(data(setting, d, r, setting.n_2), setting.t_2, seed, 10_000_000, where)
-                every = pretraining.summarise(layers, stream)
-                for at, (own, summaries) in enumerate(zip(layers, every, strict=True)):
-                    risk[i, j, k, at], limit[i, j, k, at] = outcome(setting, own, summaries, d, r, seed)
-                    aligned[i, j, k, at] = own.alignment(r).item()
-    return labelled({"risk": ((*dims, "lam", "context"), risk, "risk R"),
-                     "limit": ((*dims, "context"), limit, "risk R after endless pretraining"),
-                     "alignment": (dims, aligned, "share of the squared weights in S")},
-                    setting.coordinates(*dims, "lam", "context"))
+    layers = [layer(name, s, s.d, s.r, s.seed, where) for name in s.model]
+    stream = examples(data(s, s.d, s.r, s.n_2), s.t_2, s.seed, 10_000_000, where)
+    there = [ReLULayer(own.w.to(where), own.b.to(where)) for own in layers]
+    found = [outcome(s, own, summaries, s.d, s.r, s.seed)
+             for own, summaries in zip(layers, pretraining.summarise(there, stream), strict=True)]
+    risk, limit = map(np.stack, zip(*found, strict=True))
+    return {"risk": risk, "limit": limit, "alignment": np.array([own.alignment(s.r).item() for own in layers])}
 
 
-run = sweeps(measure, chunk={"seed": 1})
+run = experiment.run
+
+
+@experiment.kept
+def kept(dataset: xr.Dataset) -> xr.Dataset:
+    """What the package keeps: every run, in single precision."""
+    return dataset.squeeze(("model", "lam"), drop=True).astype("float32", keep_attrs=True)
 
 
 def prompts_of_stage_one(setting: Setting, d: int) -> int:
@@ -152,7 +152,7 @@ def progress(setting: Setting, batches: int = 16, device: str = "cpu") -> xr.Dat
 
 
 def layer(name: str, setting: Setting, d: int, r: int, seed: int, device="cpu") -> ReLULayer:
-    """The layer of one model, in single precision."""
+    """The layer of one model, in single precision on the CPU; the device is that of drawn prompts of stage one."""
     frozen = ReLULayer.draw(setting.m, d, seed).biased(setting.spread, seed)
     if name == "one step":
         made = stage_one(setting, d, r, seed, device)
@@ -160,23 +160,18 @@ def layer(name: str, setting: Setting, d: int, r: int, seed: int, device="cpu") 
         made = frozen.pointed(torch.nn.functional.pad(frozen.w[:, :r], (0, d - r)))
     else:
         made = frozen
-    return ReLULayer(made.w.float().to(device), made.b.float().to(device))
+    return ReLULayer(made.w.float().cpu(), made.b.float().cpu())
 
 
 def outcome(setting: Setting, own: ReLULayer, summaries, d: int, r: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Exact risks at the context lengths: of stage two at every ridge, and of endless pretraining."""
-    w, b = (part.double().cpu().numpy() for part in (own.w, own.b))
+    w, b = (part.double().numpy() for part in (own.w, own.b))
     x = rng.numpy_generator(seed, f"inputs of the moments, d = {d}").standard_normal((setting.points, d))
     moments = (theory.task_moment(w, b, r), theory.label_moment(w, b, r, x, setting.noise), theory.feature_moment(w, b))
     tried = [pretraining.trained(own, summaries, lam).gamma.cpu().numpy() for lam in setting.lam]
     *risks, limit = ([theory.risk(gamma, n, *moments) for n in setting.context]
                      for gamma in (*tried, theory.best_gamma(setting.n_2, *moments)))
     return np.array(risks), np.array(limit)
-
-
-def stored(dataset: xr.Dataset) -> xr.Dataset:
-    """What the package keeps: every run, in single precision."""
-    return dataset.squeeze(("model", "lam"), drop=True).astype("float32", keep_attrs=True)
 
 
 # Rivals that see the test prompt alone.

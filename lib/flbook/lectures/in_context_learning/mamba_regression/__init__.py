@@ -8,15 +8,14 @@ for a task that drifts the same weights are those of the stationary Kalman filte
 """
 
 from dataclasses import dataclass
-from itertools import product
 from typing import Literal
 
 import numpy as np
 import torch
 import xarray as xr
 
-from flbook import fits
-from flbook.data.prompts import LinearPrompts
+from flbook import devices, fits
+from flbook.data.prompts import LinearPrompts, Prompts, map_tensors
 from flbook.domains import Count, Natural, NonNegative
 from flbook.estimators import GradientStep, LeastSquares, Ridge
 from flbook.lectures.in_context_learning.mamba_regression.drifting_prompts import DriftingPrompts
@@ -24,12 +23,11 @@ from flbook.lectures.in_context_learning.mamba_regression.recursion import Mamba
 from flbook.lectures.in_context_learning.shared import forgetting as theory
 from flbook.lectures.in_context_learning.shared.mamba import Mamba, tokens
 from flbook.lectures.in_context_learning.shared.online import LeastMeanSquares
-from flbook.runs import Grid, axis, labelled, sweeps
+from flbook.runs import Experiment, Grid, axis, labelled
 from flbook.shapes import Quantity
 from flbook.training.fit import fit
 from flbook.training.optimizers import Momentum
 
-VERSION = 1
 PREDICTORS = ("mamba", "attention", "lms", "falling", "ridge")
 
 
@@ -50,36 +48,44 @@ class Setting(Grid):
     prompts: Count = 400  # fresh ones, to measure the risk on
     queries: Count = 8  # on each
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """Three dimensions, a layer that is hardly trained."""
-        return cls(d=(2, 3), noise=(0.0, 1.0), n=(6, 12), seed=(0, 1, 2), states=20, steps=20, prompts=20)
 
-    @classmethod
-    def crossing(cls) -> "Setting":
-        """Noise as large as a coordinate of the task, around the length at which the layer overtakes a fixed step."""
-        return cls(predictor=("mamba", "lms"), noise=(1.0,), n=(16, 22, 31, 44, 62), prompts=2400)
+experiment = Experiment(
+    Setting, version=1, loops=("d", "noise", "n", "predictor"), chunk={"d": 1, "noise": 1, "n": 1}, stored="paper",
+    gives={"risk": ("risk R", "1")},
+    presets={
+        "tiny": ("Three dimensions, a layer that is hardly trained", dict(
+            d=(2, 3), noise=(0.0, 1.0), n=(6, 12), seed=(0, 1, 2), states=20, steps=20, prompts=20)),
+        "crossing": ("Noise as large as a coordinate of the task, about the length at which the layer beats a fixed "
+                     "step", dict(predictor=("mamba", "lms"), noise=(1.0,), n=(16, 22, 31, 44, 62), prompts=2400)),
+        "paper": ("The dimensions and prompt lengths of the paper's figure and tables, with the paper's state of 80",
+                  dict(d=(4, 10, 20), n=tuple(range(4, 81, 4)), noise=(0.0, 1.0), states=80, steps=1200, prompts=1000)),
+    },
+)
 
-    @classmethod
-    def paper(cls) -> "Setting":
-        """The dimensions and prompt lengths of the paper's figure and tables, with the paper's state of 80."""
-        return cls(d=(4, 10, 20), n=tuple(range(4, 81, 4)), noise=(0.0, 1.0), states=80, steps=1200, prompts=1000)
+
+@experiment.shared("d", "noise", "n")
+def drawn(s: Setting, device: str) -> Prompts:
+    """The fresh prompts that every predictor answers."""
+    prompts = LinearPrompts(n=s.n, d=s.d, noise=s.noise, queries=s.queries).draw(s.prompts, s.seed)
+    return map_tensors(prompts, lambda part: part.to(devices.device(device)))
 
 
+@experiment.cell
 @torch.no_grad()
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Risk at fresh prompts; dimensions (d, noise, n, predictor, seed)."""
-    risk = []
-    for d, noise, n in product(setting.d, setting.noise, setting.n):
-        prompts = LinearPrompts(n=n, d=d, noise=noise, queries=setting.queries).draw(setting.prompts, setting.seed)
-        for name in setting.predictor:
-            answer = predictor(name, setting, d, n, noise)(prompts.context, prompts.query)
-            risk.append((answer - prompts.target).square().mean((-2, -1)))
-    dims = ("d", "noise", "n", "predictor", "seed")
-    return labelled({"risk": (dims, risk, "risk R")}, setting.coordinates())
+def cell(s: Setting, device: str) -> dict[str, torch.Tensor]:
+    """Risk of one predictor at fresh prompts."""
+    prompts = drawn(s, device)
+    answer = predictor(s.predictor, s, s.d, s.n, s.noise, device)(prompts.context, prompts.query)
+    return {"risk": (answer - prompts.target).square().mean((-2, -1))}
 
 
-run = sweeps(measure, chunk={"d": 1, "noise": 1, "n": 1})
+@experiment.kept
+def kept(dataset: xr.Dataset) -> xr.Dataset:
+    """What the stored result keeps: the risk in float32."""
+    return dataset[["risk"]].astype("float32")
+
+
+run = experiment.run
 
 
 def layer(setting: Setting, d: int, n: int) -> Mamba:
@@ -98,17 +104,19 @@ def rule(problem: MambaTraining, share: float = 0.3) -> Momentum:
     return Momentum(float(share / (problem.model.w_b.shape[-2] * stiffest)), 0.9)
 
 
-def trained(setting: Setting, d: int, n: int, noise: float = 0.0, covariance: torch.Tensor | None = None) -> Mamba:
+def trained(setting: Setting, d: int, n: int, noise: float = 0.0, covariance: torch.Tensor | None = None,
+            device: str = "cpu") -> Mamba:
     """A layer for each seed, trained on the loss over all prompts."""
     covariance = torch.eye(d, dtype=torch.float64) if covariance is None else covariance
-    problem = MambaTraining.of_law(layer(setting, d, n), covariance, omega(n), noise)
-    return problem.into(fit(problem, rule(problem), setting.steps).params)
+    law = MambaTraining.of_law(layer(setting, d, n), covariance, omega(n), noise)
+    problem = law.to(devices.device(device))
+    return problem.into(fit(problem, rule(law), setting.steps).params)
 
 
-def predictor(name: str, setting: Setting, d: int, n: int, noise: float):
+def predictor(name: str, setting: Setting, d: int, n: int, noise: float, device: str = "cpu"):
     """What is to be compared, each at its best: attention and ridge know the law, the layer was trained on it."""
     if name == "mamba":
-        return trained(setting, d, n, noise)
+        return trained(setting, d, n, noise, device=device)
     if name == "attention":  # linear attention at its optimum for inputs of covariance I is one gradient step
         return GradientStep(n / (n + d + 1 + noise**2))
     if name == "lms":
@@ -208,8 +216,3 @@ def drift(seeds: tuple[int, ...], memory: tuple[float, ...], alpha: tuple[float,
                      "online": (("memory", "seed"), online, "risk R of online gradient descent")},
                     {"memory": ("memory", list(memory), "memory of the task ρ"),
                      "alpha": ("alpha", list(alpha), "decay α"), "seed": list(seeds)})
-
-
-def stored(dataset: xr.Dataset) -> xr.Dataset:
-    """What the stored result keeps: the risk in float32."""
-    return dataset[["risk"]].astype("float32")

@@ -9,6 +9,8 @@ so half the squared error, over a sample of prompts or over all of them, is a qu
 a step of training then costs neither prompts nor examples.
 """
 
+from typing import Any
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -63,6 +65,11 @@ class MambaTraining(PopulationProblem):
         asked[:d, :d], asked[d + 1, d + 1] = covariance, 1.0
         cross = pad(one * square, (0, 2, 0, 2))
         return cls(model, torch.kron(asked, read), cross.flatten(), float(covariance.trace()))
+
+    def to(self, device: Any) -> "MambaTraining":
+        """On another device, where the model moves, too."""
+        power = self.power.to(device) if isinstance(self.power, Tensor) else self.power
+        return MambaTraining(self.model.to(device), self.second.to(device), self.cross.to(device), power)
 
     def start(self) -> Params:
         """The projections before training: ``b`` and ``c``, shape (*E, s, d + 2), the bias in the last column."""

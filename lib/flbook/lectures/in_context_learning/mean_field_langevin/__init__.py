@@ -19,13 +19,11 @@ from flbook.lectures.in_context_learning.mean_field_langevin.convergence import 
 from flbook.lectures.in_context_learning.mean_field_langevin.fokker_planck import GridFlow, kullback
 from flbook.lectures.in_context_learning.mean_field_langevin.langevin import Langevin
 from flbook.lectures.in_context_learning.mean_field_langevin.neurons import Neurons, tanh_unit
-from flbook.runs import Grid, axis, cached, labelled, sweeps
+from flbook.runs import Experiment, Grid, axis, labelled
 from flbook.shapes import Quantity
 from flbook.training.fit import fit
 from flbook.training.losses import squared
 from flbook.training.network import Training
-
-VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -45,21 +43,6 @@ class Setting(Grid):
     time: Positive = 40.0
     every: Positive = 1.0  # between recorded times
     cells: Count = 801  # on [-9, 9]
-
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """Two temperatures and two widths for three units of time, on a coarse grid."""
-        return cls(lam=(0.1, 0.3), width=(4, 16), seed=(0, 1), neurons=32, time=3.0, cells=201, dt=0.05)
-
-    @classmethod
-    def densities(cls) -> "Setting":
-        """Three temperatures, for the density alone."""
-        return cls(lam=(0.05, 0.1, 0.3), time=20.0, every=0.25)
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        """Three temperatures, seven widths, twenty seeds, Euler steps of 0.02."""
-        return cls(lam=(0.05, 0.1, 0.3), width=(4, 8, 16, 32, 64, 128, 256), seed=tuple(range(20)), lr=0.02)
 
     def check(self) -> None:
         """Refuse networks wider than the particles that there are."""
@@ -87,21 +70,44 @@ class Setting(Grid):
         return 0.5 * np.tanh(3 * self.inputs) + 0.3 * np.sin(2 * self.inputs)
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """N times the squared deviation of particles from the density, in outputs; dimensions (lam, width, seed, time)."""
-    flow = grid(setting)
-    path = flow.flow(flow.normal(setting.mean, setting.spread**2), setting.times, setting.dt)
-    expected = xr.DataArray(flow.outputs(path), dims=("time", "lam", "sample"))
-    rows = []
-    for width in setting.width:
-        square = (particles(setting, width, device).drop_vars("time") - expected) ** 2
-        rows.append(width / 2 * square.mean(("copy", "sample")))
-    deviation = xr.concat(rows, "width").transpose("lam", "width", "seed", "time")
-    return labelled({"deviation": (deviation.dims, deviation.to_numpy(), "N times the squared deviation")},
-                    setting.coordinates() | setting.clock)
+DIMS = ("lam", "width", "seed", "time")
+experiment = Experiment(
+    Setting, version=1, loops=("width",), stored="longer",
+    gives={"deviation": ("N times the squared deviation", "1", DIMS)},
+    beside={"time": (lambda s: s.times, "time t", "1")},
+    presets={
+        "tiny": ("Two temperatures and two widths for three units of time, on a coarse grid", dict(
+            lam=(0.1, 0.3), width=(4, 16), seed=(0, 1), neurons=32, time=3.0, cells=201, dt=0.05)),
+        "densities": ("Three temperatures, for the density alone", dict(lam=(0.05, 0.1, 0.3), time=20.0, every=0.25)),
+        "longer": ("Three temperatures, seven widths, twenty seeds, Euler steps of 0.02", dict(
+            lam=(0.05, 0.1, 0.3), width=(4, 8, 16, 32, 64, 128, 256), seed=tuple(range(20)), lr=0.02)),
+    },
+)
 
 
-run = sweeps(measure)
+@experiment.shared()
+def expected(s: Setting, device: str) -> xr.DataArray:
+    """What the density answers to the samples at the recorded times."""
+    flow = grid(s)
+    path = flow.flow(flow.normal(s.mean, s.spread**2), s.times, s.dt)
+    return xr.DataArray(flow.outputs(path), dims=("time", "lam", "sample"))
+
+
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, np.ndarray]:
+    """N times the squared deviation of particles from the density, in outputs."""
+    square = (particles(s, s.width, device).drop_vars("time") - expected(s, device)) ** 2
+    deviation = s.width / 2 * square.mean(("copy", "sample"))
+    return {"deviation": deviation.transpose("lam", "seed", "time").to_numpy()}
+
+
+@experiment.kept
+def kept(dataset: xr.Dataset) -> xr.Dataset:
+    """Of a longer run, every fourth time, in single precision."""
+    return dataset.isel(time=slice(None, None, 4)).astype("float32")
+
+
+run = experiment.run
 
 
 def grid(setting: Setting) -> GridFlow:
@@ -118,7 +124,7 @@ def densities(setting: Setting) -> tuple[GridFlow, np.ndarray, np.ndarray]:
     return flow, path, flow.equilibrium()
 
 
-@cached
+@experiment.also
 def descent(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """The objective along the density's flow, and everything that bounds it; dimensions (lam, time)."""
     flow, path, end = densities(setting)
@@ -161,7 +167,7 @@ def relaxation(setting: Setting, size: float = 0.02, start: float = 2.0, stop: f
     return xr.DataArray(rate, coords=setting.coordinates("lam"), dims="lam", attrs={"long_name": "rate", "units": "1"})
 
 
-@cached
+@experiment.also
 def constants(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """N times the mean squared deviation, predicted to leading order: interacting, and independent; over (lam)."""
     flow = grid(setting)
@@ -183,14 +189,8 @@ def particles(setting: Setting, width: int, device: str = "cpu") -> xr.DataArray
     theta = (setting.mean + setting.spread * drawn).expand(len(setting.lam), *drawn.shape)
     x, y = (torch.tensor(part, dtype=torch.float32, device=place) for part in (setting.inputs, setting.targets))
     problem = Training(Neurons(tanh_unit, theta).to(place), x[:, None], y, squared)
-    lam = torch.tensor(setting.lam, device=place)[:, None, None]
-    rule = Langevin(setting.lr, lam, setting.decay, setting.seed, axis=1)
+    rule = Langevin(setting.lr, torch.tensor(setting.lam)[:, None, None], setting.decay, setting.seed, axis=1)
     steps = round(setting.time / setting.lr)
     record = [Quantity("outputs", problem.predict, ("sample",), "outputs")]
     at = np.rint(setting.times / setting.lr).astype(int).tolist()
     return fit(problem, rule, steps, record, ("lam", "seed", "copy"), at).history.outputs.rename(step="time")
-
-
-def stored(dataset: xr.Dataset) -> xr.Dataset:
-    """Of a paper run, every fourth time, in single precision."""
-    return dataset.isel(time=slice(None, None, 4)).astype("float32")

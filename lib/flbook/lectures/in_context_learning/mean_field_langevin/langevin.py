@@ -26,9 +26,12 @@ BLOCK = 32  # steps whose noise is drawn at once
 class Noise:
     """Standard normal noise step by step; each seed has a stream of its own, so an ensemble's members do not mix."""
 
-    def __init__(self, shape: Sequence[int], seeds: Sequence[int], like: Tensor):
-        """shape: of one step's noise, the axis of the seeds first; blocks of steps are drawn together on the CPU."""
-        self.shape, self.like = tuple(shape), like
+    def __init__(self, shape: Sequence[int], seeds: Sequence[int], like: Tensor, spread: Tensor):
+        """shape: of one step's noise, the axis of the seeds first; blocks of steps are drawn together on the CPU.
+
+        spread: what a step multiplies its noise with, on the device.
+        """
+        self.shape, self.like, self.spread = tuple(shape), like, spread
         self.generators = [rng.generator(seed, "Langevin noise") for seed in seeds]
         self.block: list[Tensor] = []
 
@@ -58,7 +61,7 @@ class Langevin:
     decays = False
 
     lr: float  # the step eta, in the time of the flow
-    lam: float | Tensor  # the temperature lambda, one number, or a tensor that broadcasts to the ensemble
+    lam: float | Tensor  # the temperature lambda, one number, or a tensor of the CPU that broadcasts to the ensemble
     decay: float  # lambda' of the L2 term
     seeds: tuple[int, ...] = (0,)  # a stream of noise each
     axis: int = 0  # the ensemble axis that numbers the seeds; axes before it share the noise, those after do not
@@ -73,16 +76,18 @@ class Langevin:
 
     def start(self, params: Params) -> Noise:
         """The streams of noise."""
-        shape = params["theta"].shape[self.axis :]
+        theta = params["theta"]
+        shape = theta.shape[self.axis :]
         members = (shape if len(shape) > 2 else (1, *shape))[0]
         if members != len(self.seeds):
             raise ValueError(f"seeds must name one stream for each of the {members} members along axis {self.axis} of "
                              f"the ensemble; got {len(self.seeds)}")
-        return Noise((members, *shape[-2:]) if len(shape) <= 2 else shape, self.seeds, params["theta"])
+        spread = per_member(torch.as_tensor(2 * self.lr * self.lam).sqrt().to(theta.device), theta)
+        return Noise((members, *shape[-2:]) if len(shape) <= 2 else shape, self.seeds, theta, spread)
 
     def step(self, problem: Problem, params: Params, state: Noise) -> tuple[Params, Noise]:
         """One step."""
         theta = params["theta"]
         force = theta.shape[-2] * problem.gradient(params)["theta"] + self.decay * theta
-        spread = per_member(torch.as_tensor(2 * self.lr * self.lam).sqrt(), theta)
-        return {"theta": theta - self.lr * force + spread * state.next().reshape(theta.shape[self.axis :])}, state
+        noise = state.spread * state.next().reshape(theta.shape[self.axis :])
+        return {"theta": theta - self.lr * force + noise}, state

@@ -10,7 +10,6 @@ The kernels get the ridge that is best on the test data; the Langevin network ge
 from dataclasses import dataclass
 
 import torch
-import xarray as xr
 from torch import Tensor
 
 from flbook import devices, rng
@@ -20,11 +19,9 @@ from flbook.lectures.in_context_learning.mean_field_langevin.langevin import Lan
 from flbook.lectures.in_context_learning.mean_field_langevin.neurons import BoundedUnit, Neurons
 from flbook.lectures.in_context_learning.mean_field_langevin.parity import Signs, SparseParity
 from flbook.models.kernels import inner_product, relu_tangent
-from flbook.runs import Grid, axis, labelled, single_precision, sweeps
+from flbook.runs import Experiment, Grid, axis, single_precision
 from flbook.training.fit import fit
 from flbook.training.network import Training
-
-VERSION = 1
 
 RIVALS = ("tangent kernel", "tangent kernel without bias", "random features", "linear regression")
 RIDGES = (1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
@@ -47,16 +44,6 @@ class Setting(Grid):
     features: Count = 2000  # random features of the frozen rival
     points: Count = 2000  # fresh samples
 
-    @classmethod
-    def tiny(cls) -> "Setting":
-        """Two inputs of six from 120 samples, by 40 neurons."""
-        return cls(n=(60, 120), lam=(0.0, 1e-3), seed=(0, 1), d=6, k=2, width=40, steps=250, features=60, points=200)
-
-    @classmethod
-    def paper(cls) -> "Setting":
-        """Six sample sizes, four temperatures, twice the training time."""
-        return cls(n=(75, 150, 300, 600, 1200, 2400), lam=(0.0, 1e-3, 1e-2, 3e-2), steps=1200)
-
     def check(self) -> None:
         """Refuse labels that depend on more inputs than there are."""
         self.data(self.n[0])
@@ -66,29 +53,39 @@ class Setting(Grid):
         return SparseParity(n, self.d, self.k)
 
 
-def measure(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Train every cell; dimensions (n, lam, seed), and (n, model, seed) for the rivals."""
-    rows = []
-    for n in setting.n:
-        problem, params = train(setting, n, device)
-        fresh = Signs(*(part.to(problem.x) for part in setting.data(n).draw_test(setting.points, setting.seed)))
-        rows.append([
-            error(problem.predict(params, fresh.x), fresh.y),
-            error(problem.predict(params), problem.observed),
-            feature_energy(params["theta"], setting.k),
-            rival_errors(setting, Signs(problem.x, problem.observed), fresh),
-        ])
-    test_error, train_error, energy, rival_error = zip(*rows, strict=True)
-    own = ("n", "lam", "seed")
-    return labelled({"test_error": (own, test_error, "test error", "fraction"),
-                     "train_error": (own, train_error, "training error", "fraction"),
-                     "energy": (own, energy, "weight energy, relevant over other inputs"),
-                     "rival_error": (("n", "model", "seed"), rival_error, "test error", "fraction")},
-                    setting.coordinates() | {"model": ("model", list(RIVALS), "rival")})
+experiment = Experiment(
+    Setting, version=1, loops=("n",), chunk={"n": 1, "seed": 5}, stored="longer",
+    gives={
+        "test_error": ("test error", "fraction"),
+        "train_error": ("training error", "fraction"),
+        "energy": ("weight energy, relevant over other inputs", "1"),
+        "rival_error": ("test error", "fraction", ("n", "model", "seed")),
+    },
+    beside={"model": (RIVALS, "rival", "1")},
+    presets={
+        "tiny": ("Two inputs of six from 120 samples, by 40 neurons", dict(
+            n=(60, 120), lam=(0.0, 1e-3), seed=(0, 1), d=6, k=2, width=40, steps=250, features=60, points=200)),
+        "longer": ("Six sample sizes, four temperatures, twice the training time", dict(
+            n=(75, 150, 300, 600, 1200, 2400), lam=(0.0, 1e-3, 1e-2, 3e-2), steps=1200)),
+    },
+)
+experiment.kept(single_precision)
 
 
-run = sweeps(measure, chunk={"n": 1, "seed": 5})
-stored = single_precision
+@experiment.cell
+def cell(s: Setting, device: str) -> dict[str, Tensor]:
+    """Train on one sample size, and the rivals on the same samples."""
+    problem, params = train(s, s.n, device)
+    fresh = Signs(*(part.to(problem.x) for part in s.data(s.n).draw_test(s.points, s.seed)))
+    return {
+        "test_error": error(problem.predict(params, fresh.x), fresh.y),
+        "train_error": error(problem.predict(params), problem.observed),
+        "energy": feature_energy(params["theta"], s.k),
+        "rival_error": rival_errors(s, Signs(problem.x, problem.observed), fresh),
+    }
+
+
+run = experiment.run
 
 
 def start(setting: Setting) -> Tensor:
@@ -103,8 +100,7 @@ def train(setting: Setting, n: int, device: str = "cpu") -> tuple[Training, dict
     sample = setting.data(n).draw(setting.seed)
     network = Neurons(BoundedUnit(setting.reach), start(setting)).to(devices.device(device))
     problem = Training(network, sample.x, sample.y)
-    lam = torch.tensor(setting.lam, device=device)[:, None]
-    rule = Langevin(setting.lr, lam, setting.decay, setting.seed, axis=1)
+    rule = Langevin(setting.lr, torch.tensor(setting.lam)[:, None], setting.decay, setting.seed, axis=1)
     return problem, fit(problem, rule, setting.steps).params
 
 

@@ -79,7 +79,7 @@ def summarise(layers: Iterable[ReLULayer], batches: Iterable[Example]) -> list[S
 
 
 @checked_arguments
-def dual_ridge(prompts: Summaries, lam: Positive) -> Float[Tensor, " T"]:
+def dual_ridge(prompts: Summaries, lam: Positive | Tensor) -> Float[Tensor, " T"]:
     r"""Stage two without Gamma: :math:`\alpha = (K + T\lambda I)^{-1}y` with :math:`K = (CC^\top)\circ(QQ^\top)`.
 
     .. math:: \hat\Gamma = \sum_t\alpha_t c_t q_t^\top
@@ -104,9 +104,9 @@ def dual_ridge(prompts: Summaries, lam: Positive) -> Float[Tensor, " T"]:
     return torch.cholesky_solve(prompts.y[:, None], torch.linalg.cholesky(kernel))[:, 0]
 
 
-def unit_of_ridge(prompts: Summaries) -> float:
+def unit_of_ridge(prompts: Summaries) -> Float[Tensor, ""]:
     """The mean square of the m^2 features, summed: a ridge of this size shrinks everything by half or more."""
-    return float((prompts.c.square().sum(-1) * prompts.q.square().sum(-1)).mean())
+    return (prompts.c.square().sum(-1) * prompts.q.square().sum(-1)).mean()
 
 
 def gamma(prompts: Summaries, alpha: Float[Tensor, " T"]) -> Float[Tensor, "m m"]:
@@ -114,7 +114,7 @@ def gamma(prompts: Summaries, alpha: Float[Tensor, " T"]) -> Float[Tensor, "m m"
     return (alpha[:, None] * prompts.c).T @ prompts.q
 
 
-def trained(layer: ReLULayer, prompts: Summaries, lam: float) -> LinearAttention:
+def trained(layer: ReLULayer, prompts: Summaries, lam: float | Tensor) -> LinearAttention:
     """Attention after stage two, in float64, with a ridge of `lam` in units of `unit_of_ridge`."""
     layer = ReLULayer(layer.w.double(), layer.b.double())
     matrix = gamma(prompts, dual_ridge(prompts, lam * unit_of_ridge(prompts) / len(prompts.y)))
