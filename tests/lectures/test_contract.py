@@ -136,8 +136,9 @@ def test_every_preset_is_reached_from_the_command_line_and_its_cost_is_known(nam
         assert __main__.main(["run", name, "--scale", preset, "--dry-run"]) == 0, preset
         size = costs.size(experiment.setting(preset))
         assert f"{name}, version {experiment.version}" in capsys.readouterr().out
-        assert preset in known and (known[preset].size, known[preset].says) == (size, sentence), (
-            f"python -m flbook cost {name} writes down what {preset} costs")
+        if name not in UNMEASURED:
+            assert preset in known and (known[preset].size, known[preset].says) == (size, sentence), (
+                f"python -m flbook cost {name} writes down what {preset} costs")
 
 
 @EVERY

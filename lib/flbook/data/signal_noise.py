@@ -218,7 +218,7 @@ def noise_preactivations(
     """
     cov = w_w.double()
     if orthogonal:
-        if bool((mu_mu <= 0).any()):
+        if bool((~(mu_mu > 0)).any()):
             raise ValueError("noise can be orthogonal to a signal only if |mu| > 0; got |mu| = 0")
         along = w_mu.double() / mu_mu.double().sqrt()[..., None]
         cov = cov - along[..., :, None] * along[..., None, :]

@@ -76,7 +76,6 @@ class Setting(Grid):
 
 experiment = Experiment(
     Setting, version=1, loops=("rule", "lr"), chunk={"rule": 1},
-    devices=("cpu",),  # every test error reads the signal's length back, to refuse one of 0
     gives={
         "test_error": ("test error", "fraction"),
         "train_loss": ("training loss", "nats"),
