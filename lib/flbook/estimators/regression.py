@@ -177,7 +177,7 @@ def kernel_ridge(
         alpha, residual = alpha + step * along, residual - step * image
         before, square = square, residual.square().sum(-1, keepdim=True)
         along = residual + square / before.clamp(min=tiny) * along
-        if iteration % 8 == 7 and not bool((~(square <= rtol**2 * first)).any()):
+        if iteration % 8 == 7 and not bool((~(square <= rtol**2 * first)).any()):  # a NaN is not exact enough
             return alpha if isinstance(lam, tuple) else alpha[..., 0, :]
     raise ValueError(f"lam must be larger for a kernel matrix so nearly singular; got {lam}")
 
