@@ -162,7 +162,7 @@ def concept(kind: type) -> Problem:
 
 
 def digit_pairs(partner: str) -> DigitPretraining:
-    return contrastive_digits.Setting.tiny().problem(partner)
+    return contrastive_digits.experiment.setting("tiny").problem(partner)
 
 
 def mamba() -> MambaTraining:
