@@ -47,8 +47,8 @@ def overview(ds: xr.Dataset, variable: str | Sequence[str] | None = None, over: 
     --------
     >>> run = xr.Dataset({"loss": (("lr", "step"), [[1.0, 0.5, 0.2], [1.0, 0.2, 0.1]])}, {"step": [1, 2, 4]})
     >>> figure = overview(run)
-    >>> figure.axes[0].get_title(), len(figure.axes[0].lines), plt.close(figure)
-    ('loss', 2, None)
+    >>> figure.axes[0].get_xlabel(), len(figure.axes[0].lines), plt.close(figure)
+    ('step', 2, None)
     """
     names = _names(ds, variable)
     columns = min(len(names), 2)
