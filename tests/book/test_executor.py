@@ -379,7 +379,7 @@ def test_seeds_print_what_fell_and_store_nothing(book, capsys):
 
 def test_seeds_count_an_error_and_skip_what_is_stored(book, capsys):
     book("one/first", NUMBER.replace("value)\n", 'value, excludes={"more": 1 + value})\n'), "1 / 0")
-    stored = "import xarray\nresult = xarray.Dataset(attrs=dict(scale='paper', device='cuda', fresh_seed=''))"
+    stored = "import xarray\nresult = xarray.Dataset(attrs=dict(scale='longer', device='cuda', command='run x'))"
     book("one/second", stored + NUMBER.replace("value)\n", "value, result=result)\n"))
     assert executor.main(["seeds", "0.5"]) == 1
     out = capsys.readouterr().out

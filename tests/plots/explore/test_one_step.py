@@ -224,7 +224,7 @@ def test_draws_have_the_law_of_the_model(tab):
 def test_networks_learn_as_the_librarys_do(tab, psi_1, eta):
     """Sixty networks drawn in JavaScript against sixty drawn in Python: spike, overlap, risk, Gaussian equivalent."""
     setting = lecture.Setting(psi_1=(psi_1,), eta=(eta,), seed=tuple(range(60)), d=32)
-    measured, spectra = lecture.measure(setting).min("lam"), lecture.spectra(setting)
+    measured, spectra = lecture.experiment.measure(setting).min("lam"), lecture.spectra(setting)
     theirs = [spectra.singular_value.isel(k=-1), spectra.overlap, measured.risk, measured.equivalent]
     theirs = np.array([part.values.ravel() for part in theirs])
     call = f"""([psi_1, eta]) => Array.from({{length: 60}}, (_, seed) => {{
