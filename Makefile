@@ -25,8 +25,10 @@ PAGES = $(if $(LECTURES),$(LECTURES:%=book/%.ipynb),$(shell find book -name '*.i
 REPORT = --durations=40 --junitxml=_build/junit/$@.xml
 TESTS = -m pytest -p no:nbval -n 2 $(REPORT)
 NBVAL = -m pytest --nbval-lax --nbval-current-env --nbval-cell-timeout 120 -n 2 --dist loadfile --no-loadscope-reorder $(REPORT)
+# What others build on: all but the lectures, the making of the book, the course and the commands.
+CORE = $(shell find lib/flbook -name '*.py' -not -name '__main__.py' -not -path '*/lectures/*' -not -path '*/book/*' -not -path '*/course/*')
 # The tests that LECTURES names: in a lecture's own folder, and its cases of the tests that go through all of them.
-ONE = tests/book tests/lectures/test_contract.py tests/lectures/test_refusals.py tests/test_layers.py \
+ONE = tests/book tests/lectures/test_contract.py tests/lectures/test_presets.py tests/lectures/test_refusals.py tests/test_layers.py \
 	$(wildcard $(LECTURES:%=tests/lectures/%))
 
 # A module is compiled once, not by every process that imports it.
@@ -103,8 +105,10 @@ floor: $(FLOOR)  ## import everything and run a lecture on the oldest packages a
 	[importlib.import_module(name) for name in names]; print(len(names), 'modules import')"
 	@.venv-floor/bin/python $(NBVAL) $(or $(LECTURES:%=book/%.ipynb),book/signal_noise/decomposition.ipynb)
 
-lint: $(DEV)  ## check style, and that nothing lies about unused
+lint: $(DEV)  ## check style, types and docstrings of the core, and that nothing lies about unused
 	@.venv/bin/ruff check .
+	@.venv/bin/basedpyright --level error
+	@.venv/bin/numpydoc lint --config . $(CORE)
 	@pages=$$(mktemp -d); trap 'rm -rf "$$pages"' EXIT; \
 	.venv/bin/jupyter nbconvert --log-level ERROR --to script --output-dir "$$pages" $(PAGES); \
 	sed -i 's/^\( *\)%pip.*/\1pass/; s/^get_ipython.*//' "$$pages"/*.py; \

@@ -8,6 +8,16 @@ KINDS = ("cpu", "cuda")
 def device(name: str | torch.device = "cpu") -> torch.device:
     """The torch device of this name.
 
+    Parameters
+    ----------
+    name
+        Name such as ``"cpu"``, ``"cuda"`` or ``"cuda:1"``, or a torch device.
+
+    Returns
+    -------
+    torch.device
+        A device that this machine has.
+
     Raises
     ------
     ValueError
@@ -32,5 +42,11 @@ def device(name: str | torch.device = "cpu") -> torch.device:
 
 
 def present() -> list[str]:
-    """The devices of this machine, by name: always 'cpu', and 'cuda' where there is one."""
+    """The devices of this machine, by name: always 'cpu', and 'cuda' where there is one.
+
+    Returns
+    -------
+    list of str
+        Names that `device` takes.
+    """
     return ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]

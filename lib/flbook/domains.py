@@ -32,7 +32,7 @@ from typing import Annotated, Any, Literal
 class Range:
     """Numbers between two ends, each of which belongs to them or not.
 
-    Parameters
+    Attributes
     ----------
     low, high
         The ends.
@@ -50,7 +50,18 @@ class Range:
     ends: str = "[]"
 
     def holds(self, value: Any) -> Any:
-        """Does the value lie in it? Elementwise for an array."""
+        """Does the value lie in it? Elementwise for an array.
+
+        Parameters
+        ----------
+        value
+            A number, or an array or tensor of numbers.
+
+        Returns
+        -------
+        bool, or array of bool
+            Answers, of the shape of `value`.
+        """
         above = value >= self.low if self.ends[0] == "[" else value > self.low
         return above & (value <= self.high if self.ends[1] == "]" else value < self.high)
 
@@ -89,7 +100,13 @@ class Checked:
 
 
 def check(instance: Any) -> None:
-    """Refuse a dataclass one of whose fields is outside its domain."""
+    """Refuse a dataclass one of whose fields is outside its domain.
+
+    Parameters
+    ----------
+    instance
+        A dataclass with annotated fields.
+    """
     hints = _hints(type(instance))
     for field in fields(instance):
         require(field.name, getattr(instance, field.name), hints[field.name])
@@ -97,6 +114,15 @@ def check(instance: Any) -> None:
 
 def require(name: str, value: Any, hint: Any) -> None:
     """Refuse a value outside the domain of an annotation, in one sentence.
+
+    Parameters
+    ----------
+    name
+        What the sentence calls the value.
+    value
+        The value to check.
+    hint
+        Its annotation, such as `Positive` or ``int | None``.
 
     Examples
     --------
@@ -114,7 +140,20 @@ def _hints(kind: type) -> dict[str, Any]:
 
 
 def admits(hint: Any, value: Any) -> bool:
-    """Does a value lie in the domain of an annotation?"""
+    """Does a value lie in the domain of an annotation?
+
+    Parameters
+    ----------
+    hint
+        The annotation.
+    value
+        The value to check.
+
+    Returns
+    -------
+    bool
+        Answer, True also for an annotation that names no domain.
+    """
     kind, parts = typing.get_origin(hint), typing.get_args(hint)
     if kind is Annotated:
         ranges = [part for part in parts[1:] if isinstance(part, Range)]
@@ -145,7 +184,18 @@ def admits(hint: Any, value: Any) -> bool:
 
 
 def describe(hint: Any) -> str:
-    """A domain in words."""
+    """A domain in words.
+
+    Parameters
+    ----------
+    hint
+        The annotation.
+
+    Returns
+    -------
+    str
+        Words to follow "must be".
+    """
     kind, parts = typing.get_origin(hint), typing.get_args(hint)
     if kind is Annotated:
         return describe(parts[0]) + "".join(str(part) for part in parts[1:] if isinstance(part, Range))
@@ -197,6 +247,16 @@ def checked_arguments(function: Callable) -> Callable:
     """A function or constructor that refuses, before any work, arguments outside the domains of their annotations.
 
     Like the fields of a `Checked`, and in the same sentence. Raises ValueError.
+
+    Parameters
+    ----------
+    function
+        A function, or the ``__init__`` of a class, with annotations.
+
+    Returns
+    -------
+    Callable
+        The function, with the same name and signature.
 
     Examples
     --------

@@ -11,7 +11,7 @@ The unit of replication is the seed. A statistic T of the mean over seeds is com
 Source: Efron and Tibshirani (1993), An Introduction to the Bootstrap, sections 11 and 13.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -42,6 +42,11 @@ def exponent(da: xr.DataArray, x: str, over: str = "seed") -> Fit:
         The coordinate, above 0.
     over
         The seeds.
+
+    Returns
+    -------
+    Fit
+        The slope.
 
     Raises
     ------
@@ -118,6 +123,11 @@ def boundary(da: xr.DataArray, x: str, along: str, level: float, over: str = "se
     over
         The seeds.
 
+    Returns
+    -------
+    Fit
+        The slope.
+
     Raises
     ------
     ValueError
@@ -158,6 +168,11 @@ def collapse(da: xr.DataArray, x: str, groups: str | Sequence[str], over: str = 
         The dimension, or several, that tells the curves apart.
     over
         The seeds.
+
+    Returns
+    -------
+    Fit
+        The largest gap, in units of `da`.
 
     Raises
     ------
@@ -202,6 +217,11 @@ def statistic(da: xr.DataArray, of: Callable[[np.ndarray], np.ndarray], dims: Se
     over
         The seeds.
 
+    Returns
+    -------
+    Fit
+        The statistic of the mean.
+
     Examples
     --------
     >>> da = xr.DataArray([[1.0, 5.0], [3.0, 5.0]], dims=("seed", "n"))
@@ -216,6 +236,18 @@ def rank_correlation(a: xr.DataArray, b: xr.DataArray, over: str = "seed") -> Fi
     """Spearman's rank correlation of `a` and `b` over all of their cells, every seed of every cell being one.
 
     A seed stands for all of its cells: resampling draws seeds.
+
+    Parameters
+    ----------
+    a, b
+        Values with the same dimensions, which may stand in another order.
+    over
+        The seeds.
+
+    Returns
+    -------
+    Fit
+        The correlation, a value between -1 and 1.
 
     Raises
     ------
@@ -295,7 +327,7 @@ def _interpolated(curves: np.ndarray, steps: np.ndarray, at: np.ndarray) -> np.n
     return np.stack(found, axis=1)
 
 
-def _by_seed(da: xr.DataArray, over: str, *dims: str) -> np.ndarray:
+def _by_seed(da: xr.DataArray, over: str, *dims: Hashable) -> np.ndarray:
     """The values with the seeds first: shape (S, *dims), S = 1 if `da` is a mean already."""
     if set(da.dims) - {over} != set(dims):
         raise ValueError(f"{_name(da)} must have the dimensions {dims} and {over!r}, not {da.dims}; select first")

@@ -30,6 +30,18 @@ def polynomial(k: int, z):
 
     Raises ValueError if k is no whole number of at least 0.
 
+    Parameters
+    ----------
+    k
+        Degree.
+    z
+        Where to take it, any shape.
+
+    Returns
+    -------
+    number, array or tensor
+        Values, of the shape of z.
+
     Examples
     --------
     >>> round(polynomial(2, 3.0) * math.sqrt(2), 6)  # z^2 - 1
@@ -48,7 +60,7 @@ class Series(Checked):
 
     Products and powers are exact, up to rounding.
 
-    Parameters
+    Attributes
     ----------
     coefficients
         :math:`c_0, c_1, \dots`
@@ -85,22 +97,56 @@ class Series(Checked):
         return _series(hermite_e.hermemul(_plain(self), _plain(other)))
 
     def power(self, exponent: int) -> "Series":
-        """The series of g(z)^exponent."""
+        """The series of g(z)^exponent.
+
+        Parameters
+        ----------
+        exponent
+            A whole number of at least 0.
+
+        Returns
+        -------
+        Series
+            A series of the degree of g times `exponent`.
+        """
         return _series(hermite_e.hermepow(_plain(self), exponent))
 
     def derivative(self) -> "Series":
-        r"""The series of g': :math:`h_k' = \sqrt k\,h_{k-1}`."""
+        r"""The series of g': :math:`h_k' = \sqrt k\,h_{k-1}`.
+
+        Returns
+        -------
+        Series
+            A series of one degree less, or 0 for a constant.
+        """
         lowered = tuple(math.sqrt(k) * c for k, c in enumerate(self.coefficients))[1:]
         return Series(lowered or (0.0,))
 
     @property
     def mean_square(self) -> float:
-        r""":math:`E\,g(z)^2 = \sum_k c_k^2`."""
+        r""":math:`E\,g(z)^2 = \sum_k c_k^2`.
+
+        Returns
+        -------
+        float
+            Mean square at a standard normal z.
+        """
         return sum(c**2 for c in self.coefficients)
 
 
 def he(k: int) -> Series:
-    r"""The link :math:`h_k`: variance one, and nothing of any other degree. Raises ValueError as `polynomial` does."""
+    r"""The link :math:`h_k`: variance one, and nothing of any other degree. Raises ValueError as `polynomial` does.
+
+    Parameters
+    ----------
+    k
+        Degree.
+
+    Returns
+    -------
+    Series
+        A series of k + 1 coefficients.
+    """
     require("k", k, Natural)
     return Series((0.0,) * k + (1.0,))
 
@@ -120,6 +166,16 @@ def nodes(breaks: Places = ()) -> tuple[np.ndarray, np.ndarray]:
     Gauss-Legendre on pieces of length one or less that end at the `breaks`, where f may jump, or bend like a square
     root: on each piece z = middle + half sin(angle), which smooths both ends.
 
+    Parameters
+    ----------
+    breaks
+        Places where f jumps or bends, in any order.
+
+    Returns
+    -------
+    tuple of ndarray
+        Nodes in ascending order and their weights, both of shape ``(N,)``.
+
     Examples
     --------
     >>> z, weight = nodes(breaks=[0.0])
@@ -136,7 +192,19 @@ def nodes(breaks: Places = ()) -> tuple[np.ndarray, np.ndarray]:
 
 
 def mean(f: Callable, breaks: Places = ()) -> float:
-    """E f(z) for a standard normal z; `breaks` are the places at which f jumps or bends.
+    """E f(z) for a standard normal z.
+
+    Parameters
+    ----------
+    f
+        A function of arrays.
+    breaks
+        Places at which f jumps or bends.
+
+    Returns
+    -------
+    float
+        Expectation.
 
     Examples
     --------
@@ -149,6 +217,20 @@ def mean(f: Callable, breaks: Places = ()) -> float:
 
 def coefficients(link: Callable, degree: int, breaks: Places = ()) -> np.ndarray:
     r"""The Hermite coefficients :math:`c_k = E\,g(z)h_k(z)` for k = 0 ... degree, shape (degree + 1,).
+
+    Parameters
+    ----------
+    link
+        A function of numpy arrays, or a `Series`.
+    degree
+        The highest k.
+    breaks
+        Places where the link jumps or bends.
+
+    Returns
+    -------
+    ndarray
+        Coefficients in ascending order of k.
 
     Examples
     --------
@@ -186,6 +268,11 @@ def information_exponent(link: Callable, degree: int = 8, breaks: Places = (), t
     tol
         :math:`c_k^2` counts as zero below `tol` times the link's mean square.
 
+    Returns
+    -------
+    int
+        Exponent, from 1 to `degree`.
+
     Raises
     ------
     ValueError
@@ -203,14 +290,36 @@ def information_exponent(link: Callable, degree: int = 8, breaks: Places = (), t
 
 
 def slope(link: Callable) -> Callable:
-    """The derivative of a link: exact for a `Series`, else by a complex step, so the link must take complex numbers."""
+    """The derivative of a link: exact for a `Series`, else by a complex step, so the link must take complex numbers.
+
+    Parameters
+    ----------
+    link
+        A `Series`, or a function that takes arrays of complex numbers, too.
+
+    Returns
+    -------
+    Callable
+        The derivative, a link itself.
+    """
     if isinstance(link, Series):
         return link.derivative()
     return lambda z: np.imag(link(z + 1e-30j)) / 1e-30
 
 
 def turning_points(link: Callable) -> np.ndarray:
-    """Where the link turns (its derivative changes sign), in order, within the reach."""
+    """Where the link turns (its derivative changes sign), in order, within the reach.
+
+    Parameters
+    ----------
+    link
+        A `Series`, or a function of which `slope` knows the derivative.
+
+    Returns
+    -------
+    ndarray
+        Places, shape ``(turns,)``.
+    """
     grid = np.linspace(-REACH, REACH, 4802)  # an even number: no node at zero
     derivative = slope(link)
     signs = np.sign(derivative(grid))
@@ -231,6 +340,18 @@ def _bisected(f: Callable, low: np.ndarray, high: np.ndarray, level: float | np.
 def preimages(link: Callable, y: np.ndarray) -> np.ndarray:
     """All z with g(z) = y, shape (branches, *y): one a monotone branch of the link, NaN where a branch misses y.
 
+    Parameters
+    ----------
+    link
+        A `Series`, or a function of which `slope` knows the derivative.
+    y
+        Labels, any shape.
+
+    Returns
+    -------
+    ndarray
+        Preimages, on branches in ascending order.
+
     Examples
     --------
     >>> preimages(lambda z: z**2, np.array(4.0)).round(6).tolist()
@@ -249,7 +370,20 @@ def preimages(link: Callable, y: np.ndarray) -> np.ndarray:
 
 
 def breakpoints(link: Callable, jumps: Places = ()) -> np.ndarray:
-    """Where T(g(z)) may jump or bend as a function of z: where g turns, or meets a turning value or a jump of T."""
+    """Where T(g(z)) may jump or bend as a function of z: where g turns, or meets a turning value or a jump of T.
+
+    Parameters
+    ----------
+    link
+        A `Series`, or a function of which `slope` knows the derivative.
+    jumps
+        Labels at which T jumps or bends.
+
+    Returns
+    -------
+    ndarray
+        Places in no order, some perhaps twice, shape ``(N,)``.
+    """
     turns = turning_points(link)
     where = preimages(link, np.concatenate([link(turns), np.asarray(jumps, float)])).ravel()
     return np.concatenate([turns, where[np.isfinite(where)]])
@@ -260,9 +394,19 @@ def best_gate(link: Callable, k: int) -> Callable:
 
     .. math:: \zeta_k(y) = \frac{\sum_{z: g(z) = y} h_k(z)\,\varphi(z)/|g'(z)|}{\sum_{z: g(z) = y} \varphi(z)/|g'(z)|}
 
-    The link has to be smooth, and flat at single points only.
-
     Source: Damian et al. (2024), section 2.
+
+    Parameters
+    ----------
+    link
+        A smooth link, flat at single points only.
+    k
+        Degree.
+
+    Returns
+    -------
+    Callable
+        A function of an array of labels that returns an array of the same shape.
 
     Examples
     --------
@@ -296,6 +440,11 @@ def strength(gate: Callable, link: Callable, k: int, jumps: Places = ()) -> floa
     jumps
         Labels at which the gate jumps or bends.
 
+    Returns
+    -------
+    float
+        Strength, between 0 and 1.
+
     Source: Cauchy-Schwarz; derived in the lecture.
 
     Examples
@@ -309,7 +458,20 @@ def strength(gate: Callable, link: Callable, k: int, jumps: Places = ()) -> floa
 
 
 def best_strengths(link: Callable, degree: int) -> np.ndarray:
-    r"""The largest strength of any gate at each degree, :math:`E\,\zeta_k(y)^2`, shape (degree + 1,)."""
+    r"""The largest strength of any gate at each degree, :math:`E\,\zeta_k(y)^2`, shape (degree + 1,).
+
+    Parameters
+    ----------
+    link
+        A smooth link, as in `best_gate`.
+    degree
+        The highest degree k.
+
+    Returns
+    -------
+    ndarray
+        Strengths in ascending order of k.
+    """
     z, weight = nodes(breakpoints(link))
     y = link(z)
     return np.array([weight @ best_gate(link, k)(y) ** 2 for k in range(degree + 1)])
@@ -319,6 +481,20 @@ def generative_exponent(link: Callable, degree: int = 6, tol: float = 1e-10) -> 
     r"""The smallest k >= 1 at which some gate T(y) correlates with z, that is :math:`E\,\zeta_k(y)^2 \ne 0`.
 
     At most the information exponent.
+
+    Parameters
+    ----------
+    link
+        A smooth link, as in `best_gate`.
+    degree
+        The highest k that is tried.
+    tol
+        Largest strength that counts as zero.
+
+    Returns
+    -------
+    int
+        Exponent, from 1 to `degree`.
 
     Raises
     ------

@@ -27,15 +27,43 @@ from flbook.training.problem import Params, Problem
 
 
 def train_error(problem, params: Params) -> Float[Tensor, "*E"]:
-    """Share of training samples whose observed label, flipped or not, the network misses."""
+    """Share of training samples whose observed label, flipped or not, the network misses.
+
+    Parameters
+    ----------
+    problem
+        A problem with outputs on its training samples, and their labels.
+    params
+        Parameters by name, each of shape ``(*E, ...)``.
+
+    Returns
+    -------
+    Tensor
+        One number a member, shape ``*E``.
+    """
     return error_rate(problem.predict(params) * problem.observed)
 
 
 def test_error(problem, params: Params, points: int = 1024, seed: int = 0) -> Float[Tensor, "*E"]:
     """Probability of a wrong or missing sign on fresh data with true labels, from the data model's own exact test law.
 
-    points: fresh noise patches, rounded up to a power of two, each used under both labels, the same for every member.
     The error that a test set with labels flipped with probability p would show is ``p + (1 - 2 p) * test_error``.
+
+    Parameters
+    ----------
+    problem
+        A problem that knows the law of fresh samples.
+    params
+        Parameters by name, each of shape ``(*E, ...)``.
+    points
+        Fresh noise patches, rounded up to a power of two, each used under both labels, the same for every member.
+    seed
+        Seed of the points.
+
+    Returns
+    -------
+    Tensor
+        One number a member, shape ``*E``.
     """
     standard = sobol_normal(points, problem.test_directions, seed).to(problem.observed)
     plus, minus = problem.test_outputs(params, standard)
@@ -43,7 +71,26 @@ def test_error(problem, params: Params, points: int = 1024, seed: int = 0) -> Fl
 
 
 def test_loss(problem, params: Params, points: int = 1024, seed: int = 0, loss=logistic) -> Float[Tensor, "*E"]:
-    """Mean loss on fresh data with true labels, from the same exact law and the same points as `test_error`."""
+    """Mean loss on fresh data with true labels, from the same exact law and the same points as `test_error`.
+
+    Parameters
+    ----------
+    problem
+        A problem that knows the law of fresh samples.
+    params
+        Parameters by name, each of shape ``(*E, ...)``.
+    points
+        Fresh noise patches, rounded up to a power of two, each used under both labels, the same for every member.
+    seed
+        Seed of the points.
+    loss
+        One of `flbook.training.losses`.
+
+    Returns
+    -------
+    Tensor
+        One number a member, shape ``*E``.
+    """
     standard = sobol_normal(points, problem.test_directions, seed).to(problem.observed)
     plus, minus = problem.test_outputs(params, standard)
     return (loss(plus, torch.ones_like(plus)).mean(-1) + loss(minus, -torch.ones_like(minus)).mean(-1)) / 2
@@ -53,6 +100,20 @@ def sobol_normal(points: int, directions: int, seed: int = 0) -> Float[Tensor, "
     """Standard normal points that fill the space evenly (Sobol, shifted at random), so that few of them suffice.
 
     Independent draws would give all members of an ensemble one common sampling error of order points^(-1/2).
+
+    Parameters
+    ----------
+    points
+        Number of points, rounded up to a power of two.
+    directions
+        Coordinates of a point.
+    seed
+        Seed of the shift.
+
+    Returns
+    -------
+    Tensor
+        Points in float64, shape ``(points, directions)``.
     """
     unit = SobolEngine(directions).draw_base2(max(points - 1, 1).bit_length(), dtype=torch.float64)
     shifted = (unit.numpy() + rng.numpy_generator(seed, "test points").random(directions)) % 1
@@ -60,17 +121,62 @@ def sobol_normal(points: int, directions: int, seed: int = 0) -> Float[Tensor, "
 
 
 def test_error_on(problem, params: Params, x: Tensor, y: Tensor) -> Float[Tensor, "*E"]:
-    """The same from given data: the direct way, d-dimensional samples and all."""
+    """The same from given data: the direct way, d-dimensional samples and all.
+
+    Parameters
+    ----------
+    problem
+        A problem with outputs on given samples.
+    params
+        Parameters by name, each of shape ``(*E, ...)``.
+    x
+        Samples, shape ``(*#E, n, ...)``.
+    y
+        Their labels, -1 or +1, shape ``(*#E, n)``.
+
+    Returns
+    -------
+    Tensor
+        One number a member, shape ``*E``.
+    """
     return error_rate(problem.predict(params, x) * y.to(problem.observed))
 
 
 def error_rate(margin: Tensor) -> Tensor:
-    """Share of margins that are not positive; where training has diverged, a nan is a miss."""
+    """Share of margins that are not positive; where training has diverged, a nan is a miss.
+
+    Parameters
+    ----------
+    margin
+        Outputs times labels, shape ``(*E, n)``.
+
+    Returns
+    -------
+    Tensor
+        One number a member, shape ``*E``.
+    """
     return 1 - (margin > 0).to(margin.dtype).mean(-1)
 
 
 def class_error(problem, params: Params, x: Tensor | None = None, y: Tensor | None = None) -> Float[Tensor, "*E"]:
-    """Share of samples whose class has not the largest logit: on the training labels, or on given pictures."""
+    """Share of samples whose class has not the largest logit: on the training labels, or on given pictures.
+
+    Parameters
+    ----------
+    problem
+        A problem with logits, whose labels are class numbers.
+    params
+        Parameters by name, each of shape ``(*E, ...)``.
+    x
+        Pictures, shape ``(*#E, n, ...)``; those of training if None.
+    y
+        Their class numbers, shape ``(*#E, n)``; those of training if None.
+
+    Returns
+    -------
+    Tensor
+        One number a member, shape ``*E``.
+    """
     y = problem.observed if y is None else y.to(problem.observed)
     return (problem.predict(params, x).argmax(-1) != y).to(problem.observed.dtype).mean(-1)
 
@@ -90,6 +196,11 @@ def sharpness(problem: Problem, params: Params, steps: int = 100, reach: float =
         Of each run.
     reach
         :math:`\epsilon`, a length in the space of the weights.
+
+    Returns
+    -------
+    Tensor
+        One number a member, shape ``*E``.
     """
     def inner(u: Params, v: Params) -> Tensor:
         return (problem.norm(_sum(u, v)) ** 2 - problem.norm(_sum(u, v, -1)) ** 2) / 4
@@ -116,6 +227,18 @@ def gauss_newton_sharpness(problem: Problem, params: Params) -> Float[Tensor, "*
 
     For an activation of straight pieces the outputs have no second derivative, so this is the Hessian of the training
     loss exactly: `sharpness` without iterations.
+
+    Parameters
+    ----------
+    problem
+        A problem with gradients of its outputs, whose loss has a `curvature`.
+    params
+        Parameters by name, each of shape ``(*E, ...)``.
+
+    Returns
+    -------
+    Tensor
+        One number a member, shape ``*E``.
     """
     f = problem.predict(params)
     root = (problem.loss.curvature(f, problem.observed) / f.shape[-1]).sqrt()
@@ -127,12 +250,36 @@ def _sum(u: Params, v: Params, factor: float = 1) -> Params:
 
 
 def noisy_label_error(error, flip_prob: float):
-    """Test error against labels flipped with probability p: ``p + (1 - 2 p) error``, never below the Bayes error p."""
+    """Test error against labels flipped with probability p: ``p + (1 - 2 p) error``, never below the Bayes error p.
+
+    Parameters
+    ----------
+    error
+        Test error against true labels, any shape.
+    flip_prob
+        Probability p.
+
+    Returns
+    -------
+    number, array or tensor
+        Errors against flipped labels, of the shape of `error`.
+    """
     return flip_prob + (1 - 2 * flip_prob) * error
 
 
 def coefficients(problem: Problem) -> list[Quantity]:
-    """The quantities of a coefficient race: largest gamma and largest rho over all filters, and the training loss."""
+    """The quantities of a coefficient race: largest gamma and largest rho over all filters, and the training loss.
+
+    Parameters
+    ----------
+    problem
+        A problem with a signal and noise patches.
+
+    Returns
+    -------
+    list of Quantity
+        Quantities of one number a member.
+    """
     def gamma(params):
         return problem.signal_learned(params).flatten(-2).amax(-1)
 

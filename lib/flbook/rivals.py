@@ -23,12 +23,37 @@ Rival = Literal["network", "linear", "lazy", "frozen"]
 
 
 def rival(problem: Problem, name: str) -> Problem:
-    """The rival of this name; "network" is the problem itself. Raises ValueError if the problem has no such rival."""
+    """The rival of this name; "network" is the problem itself. Raises ValueError if the problem has no such rival.
+
+    Parameters
+    ----------
+    problem
+        The problem whose rival is wanted.
+    name
+        ``"network"``, ``"linear"``, ``"lazy"`` or ``"frozen"``.
+
+    Returns
+    -------
+    Problem
+        The rival on the same data.
+    """
     return problem if name == "network" else getattr(problem, name)()
 
 
 class FrozenCNN(nn.Module):
-    """Random features for given images: the filters of a network stay as they are, its output weights train."""
+    """Random features for given images: the filters of a network stay as they are, its output weights train.
+
+    Parameters
+    ----------
+    cnn
+        The network before training.
+    x
+        Training samples, on which features get mean square 1, shape ``(*E, n, 2, d)``.
+    """
+
+    w: Tensor
+    b: Tensor | None
+    size: Tensor
 
     def __init__(self, cnn: TwoLayerCNN, x: Float[Tensor, "*E n 2 d"]):
         super().__init__()
@@ -40,11 +65,33 @@ class FrozenCNN(nn.Module):
         self.a = nn.Parameter(cnn.scale * signs(self.w.shape[-2], self.w).expand(self.w.shape[:-1]).clone())
 
     def features(self, x: Float[Tensor, "*#E n P d"]) -> Float[Tensor, "*E n k"]:
-        """Responses of the filters, summed over patches."""
+        """Responses of the filters, summed over patches.
+
+        Parameters
+        ----------
+        x
+            Samples, shape ``(*#E, n, P, d)``.
+
+        Returns
+        -------
+        Tensor
+            Features, shape ``(*E, n, k)``.
+        """
         z = torch.einsum("...npd,...kd->...npk", x, self.w)
         z = z if self.b is None else z + self.b[..., None, None, :]
         return self.activation(z).sum(-2) / self.size
 
     def forward(self, x: Float[Tensor, "*#E n P d"]) -> Float[Tensor, "*E n"]:
-        """Outputs for n samples."""
+        """Outputs for n samples.
+
+        Parameters
+        ----------
+        x
+            Samples, shape ``(*#E, n, P, d)``.
+
+        Returns
+        -------
+        Tensor
+            Outputs, shape ``(*E, n)``.
+        """
         return torch.einsum("...k,...nk->...n", self.a, self.features(x))

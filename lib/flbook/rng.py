@@ -15,7 +15,20 @@ from flbook.domains import Natural, require
 
 
 def entropy(seed: int, role: str) -> int:
-    """63 bits that depend on the seed, the role and ``FLBOOK_SEED``. Raises ValueError as `over_seeds` does."""
+    """63 bits that depend on the seed, the role and ``FLBOOK_SEED``. Raises ValueError as `over_seeds` does.
+
+    Parameters
+    ----------
+    seed
+        A whole number of at least 0.
+    role
+        Name of what is drawn.
+
+    Returns
+    -------
+    int
+        A number of at least 0.
+    """
     text = f"{os.environ.get('FLBOOK_SEED', '')}|{_whole(seed)}|{role}"
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
 
@@ -32,6 +45,11 @@ def generator(seed: int, role: str, device="cpu"):
     device
         Where it draws. A GPU's numbers are as good as the CPU's, and others.
 
+    Returns
+    -------
+    torch.Generator
+        A generator in its first state.
+
     Examples
     --------
     >>> import torch
@@ -45,12 +63,37 @@ def generator(seed: int, role: str, device="cpu"):
 
 
 def numpy_generator(seed: int, role: str) -> np.random.Generator:
-    """The same for draws that numpy or scipy make."""
+    """The same for draws that numpy or scipy make.
+
+    Parameters
+    ----------
+    seed
+        A whole number of at least 0.
+    role
+        Name of what is drawn.
+
+    Returns
+    -------
+    Generator
+        A generator in its first state.
+    """
     return np.random.default_rng(entropy(seed, role))
 
 
 def over_seeds(draw, seed):
     """``draw(seed)`` for one seed; for a tuple (list, range) of seeds the draws stacked along a new first axis.
+
+    Parameters
+    ----------
+    draw
+        A function of one seed that returns a tensor.
+    seed
+        A whole number of at least 0, or a tuple, list or range of them.
+
+    Returns
+    -------
+    Tensor
+        Draws, shape ``(*seeds, ...)``.
 
     Raises
     ------

@@ -35,7 +35,7 @@ class Context(NamedTuple):
     Everything that answers a prompt, trained or not, is called ``predictor(context, query)`` with queries of shape
     ``(*E, q, d)``, and returns its predictions, shape ``(*E, q)``.
 
-    Parameters
+    Attributes
     ----------
     x
         Inputs, shape ``(*E, n, d)``.
@@ -50,7 +50,7 @@ class Context(NamedTuple):
 class Quantity(NamedTuple):
     """Something to record while training: a function of the parameters, and what to call its result.
 
-    Parameters
+    Attributes
     ----------
     name
         Of the variable in the Dataset.
@@ -79,6 +79,11 @@ def per_member(scalar: float | Tensor, like: Tensor) -> float | Tensor:
     like
         What it will multiply, shape ``(*E, ...)``.
 
+    Returns
+    -------
+    float or Tensor
+        The number, or a tensor of shape ``(*E, 1, ..., 1)`` with as many axes as `like`.
+
     Raises
     ------
     ValueError
@@ -102,6 +107,18 @@ def per_member(scalar: float | Tensor, like: Tensor) -> float | Tensor:
 
 def signs(k: int, like: Tensor) -> Tensor:
     """The output sign of each of `k` filters: +1 for the first half, -1 for the second.
+
+    Parameters
+    ----------
+    k
+        Number of filters.
+    like
+        A tensor whose dtype and device the signs get.
+
+    Returns
+    -------
+    Tensor
+        Signs, shape ``(k,)``.
 
     Examples
     --------

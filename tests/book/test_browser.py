@@ -1,6 +1,6 @@
 """The built pages, opened from the file system in Chromium: silent, complete, playable.
 
-A page is loaded once on a desk and once on a phone, a lecture once more in the dark, and each load is asked everything.
+A page is loaded once on a desk and once on a phone, and each load is asked everything; on the desk it gets dark, too.
 """
 
 import io
@@ -136,6 +136,10 @@ def test_on_a_desk(browser, page, lectures, asking, checked):
             return
         picture_first_and_end_near(tab, page.name.removeprefix("book/"))
         on_the_page_s_own_ground(tab, "light")
+        tab.emulate_media(color_scheme="dark")
+        tab.wait_for_selector("html[data-theme=dark]")
+        on_the_page_s_own_ground(tab, "dark")
+        tab.emulate_media(color_scheme="light")
         solutions_are_folded_and_open(tab)
         if page in checked:
             checks_open_by_keyboard(tab)
@@ -153,13 +157,6 @@ def test_on_a_phone(browser, page, lectures):
         if page in lectures:
             the_slider_moves_the_figure(tab)
             assert tab.complaints == []
-
-
-def test_in_the_dark(browser, lecture):
-    tab = browser.new_page(viewport=DESK, color_scheme="dark")
-    tab.goto(lecture.html.as_uri())
-    on_the_page_s_own_ground(tab, "dark")
-    tab.close()
 
 
 def test_the_front_door_leads_to_the_book(browser, pages, built):

@@ -14,7 +14,7 @@ NUMERIC = {"data", "dynamics", "estimators", "lectures", "models", "theory", "tr
 # ... and here nothing is added up: pages, pictures, files, sentences, imports, shapes.
 EXACT = {"book", "claims", "course", "plots", "runs", "test_address.py", "test_chosen.py", "test_domains.py",
          "test_environments.py", "test_gpu_capable.py", "test_import.py", "test_layers.py", "test_main.py",
-         "test_shapes.py", "lectures/test_refusals.py"}
+         "test_shapes.py", "lectures/test_presets.py", "lectures/test_refusals.py"}
 
 
 def numeric(path: Path) -> bool:

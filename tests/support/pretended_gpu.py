@@ -6,14 +6,16 @@ tensors of both devices, and `numpy()` of a tensor that was not brought to the h
 """
 
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
+from functools import cache
 from unittest import mock
 
 import torch
 from torch import Tensor
 from torch.optim import optimizer
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_flatten, tree_map
+from torch.utils._pytree import tree_map
 
 from flbook import rng
 
@@ -24,11 +26,14 @@ CREATES = {"empty", "zeros", "ones", "full", "arange", "eye", "scalar_tensor", "
 
 
 class PretendedGPU(TorchDispatchMode):
-    """Counts the operations on each device in `operations`; refuses those that mix them."""
+    """Counts the operations on each device in `operations`; refuses those that mix them.
+
+    What an operation gives is remembered by the shapes that it was given, because PyTorch works it out in Python.
+    """
 
     def __init__(self):
         super().__init__()
-        self.operations, self._instead = Counter(), ExitStack()
+        self.operations, self._instead, self._known = Counter(), ExitStack(), {}
 
     def __enter__(self):
         drawn, cast, fused = rng.generator, torch.autocast, optimizer._get_fused_kernels_supported_devices
@@ -46,17 +51,30 @@ class PretendedGPU(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        given = [part for part in tree_flatten((args, kwargs))[0] if isinstance(part, Tensor)]
-        there = any(part.device == META for part in given)
+        given = list(_tensors((*args, *kwargs.values())))
+        there = any(part.is_meta for part in given)
         if there and func not in ASTRIDE:
-            mixed = [tuple(part.shape) for part in given if part.device != META and part.ndim]
+            mixed = [tuple(part.shape) for part in given if not part.is_meta and part.ndim]
             assert not mixed, f"{func} met tensors of the CPU, of shapes {mixed}, and of the GPU"
         if func.overloadpacket.__name__ not in CREATES:
             self.operations["gpu" if there else "cpu"] += 1
         if there and func is torch.ops.aten._to_copy.default and _kind(kwargs) == "cpu":
             return torch.zeros(given[0].shape, dtype=kwargs.get("dtype") or given[0].dtype)
-        if func is torch.ops.aten.copy_.default and given[0].device != META and given[1].device == META:
+        if func is torch.ops.aten.copy_.default and not given[0].is_meta and given[1].is_meta:
             return given[0].zero_()
+        if not (there and all(part.is_meta for part in given) and _gives_new(func)):
+            return self._computed(func, args, kwargs, there)
+        key = func, _seen(args), _seen(kwargs.items())
+        if key not in self._known:
+            answer = self._computed(func, args, kwargs, there)
+            if not (isinstance(answer, Tensor) and answer.is_meta):
+                return answer
+            self._known[key] = answer.shape, answer.stride(), answer.dtype
+        shape, stride, dtype = self._known[key]
+        return torch.empty_strided(shape, stride, dtype=dtype, device=META)
+
+    def _computed(self, func, args, kwargs, there):
+        """By PyTorch; where that needs values, of zeros."""
         try:
             return func(*args, **kwargs)
         except (NotImplementedError, RuntimeError):
@@ -78,4 +96,28 @@ def _kind(kwargs: dict) -> str | None:
 
 
 def _is_there(part: object) -> bool:
-    return isinstance(part, Tensor) and part.device == META
+    return isinstance(part, Tensor) and part.is_meta
+
+
+def _tensors(parts: Iterable) -> Iterator[Tensor]:
+    for part in parts:
+        if isinstance(part, Tensor):
+            yield part
+        elif isinstance(part, (list, tuple)):
+            yield from _tensors(part)
+
+
+def _seen(part: object) -> object:
+    """What of an argument decides the shape of the answer; a number's kind does too."""
+    if isinstance(part, Tensor):
+        return part.shape, part.stride(), part.dtype
+    if isinstance(part, Iterable) and not isinstance(part, str):
+        return tuple(map(_seen, part))
+    return type(part), part
+
+
+@cache
+def _gives_new(func) -> bool:
+    """Is the answer of an operation a tensor of its own: no view of an argument, and none changed in place?"""
+    schema = func._schema
+    return not schema.is_mutable and len(schema.returns) == 1 and schema.returns[0].alias_info is None

@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import nbformat
@@ -105,13 +105,13 @@ def execute(path, *, seed="", strict=True, allow_errors=False):
 
     Returns the executed notebook (nothing is written) and what the kernel says of itself, its processor seconds too.
     """
-    for last in (False, True):
-        try:
-            return _execute(path, seed, strict, allow_errors)
-        except Silence as error:
-            if last:
-                where = f"{path.parent.name}/{path.name}"
-                raise LectureError(f"{where}: the kernel, started twice, does not answer: {error}.") from None
+    with suppress(Silence):
+        return _execute(path, seed, strict, allow_errors)
+    try:
+        return _execute(path, seed, strict, allow_errors)
+    except Silence as error:
+        where = f"{path.parent.name}/{path.name}"
+        raise LectureError(f"{where}: the kernel, started twice, does not answer: {error}.") from None
 
 
 def _execute(path, seed, strict, allow_errors):
@@ -296,7 +296,7 @@ def _replace(path, text):
 
 def main(argv=None):
     """Command line of the executor; returns the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m flbook.book.executor", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(prog="python -m flbook.book.executor", description=(__doc__ or "").split("\n")[0])
     commands = parser.add_subparsers(dest="command", required=True)
     one = commands.add_parser("run", help="execute lectures and store those that changed")
     many = commands.add_parser("seeds", help="execute lectures under fresh seeds; print the claims that fell")

@@ -202,6 +202,7 @@ def _sets_up(statement: ast.stmt) -> bool:
 def _label(statement: ast.stmt, labels: dict[int, str]) -> None:
     """Label the lines of a statement by what they are; the head of a compound one is content if anything inside is."""
     first = min([statement.lineno, *(node.lineno for node in getattr(statement, "decorator_list", []))])
+    assert statement.end_lineno is not None  # it was parsed
     own = range(first, statement.end_lineno + 1)
     inside = _inside(statement)
     if not inside:

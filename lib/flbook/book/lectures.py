@@ -11,7 +11,7 @@ from pathlib import Path
 ASSIGNMENTS = "assignments/"  # the folder of the course's assignments, as names of pages begin with it
 
 
-def root(start="."):
+def root(start: str | Path = "."):
     """The folder that holds `_toc.yml`: `start` or the nearest one above it."""
     start = Path(start).resolve()
     for folder in (start, *start.parents):
@@ -82,6 +82,7 @@ def _called(entry):
     authors, year = (
         re.search(rf"\b{name}\s*=\s*\{{(.*?)\}},?\n", entry + "\n", flags=re.DOTALL) for name in ("author", "year")
     )
+    assert authors is not None and year is not None
     people = re.split(r"\s+and\s+", authors[1].strip())
     families = [person.partition(",")[0] if "," in person else person.rpartition(" ")[2] for person in people]
     families = [re.sub(r"[{}]", "", family).strip() for family in families]

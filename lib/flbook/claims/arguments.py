@@ -8,12 +8,40 @@ SEEDS = 10  # fewer do not give a standard error worth the name
 
 
 def array(x):
-    """Numbers in any container as float64; a tensor is asked by its methods, so that torch need not be imported."""
+    """Numbers in any container as float64; a tensor is asked by its methods, so that torch need not be imported.
+
+    Parameters
+    ----------
+    x
+        Numbers in a list, an array, a DataArray or a tensor, of any shape.
+
+    Returns
+    -------
+    numpy.ndarray
+        Of the same shape.
+    """
     return np.asarray(x.detach().cpu().numpy() if hasattr(x, "detach") else x, dtype=np.float64)
 
 
 def measurement(where, measured, seeds, interval):
-    """The value, its seeds (or None) and its interval (or None), from any of the forms a measurement may have."""
+    """The value, its seeds (or None) and its interval (or None), from any of the forms a measurement may have.
+
+    Parameters
+    ----------
+    where
+        How a sentence about an error begins.
+    measured
+        A number, one number per seed, shape ``(seed,)``, or a fit of `flbook.fits`.
+    seeds
+        The statistic per seed, shape ``(seed,)``, or None.
+    interval
+        ``(lo, hi)``, or None.
+
+    Returns
+    -------
+    tuple
+        ``(value, seeds, interval)``, a float and arrays of shapes ``(seed,)`` and ``(2,)``.
+    """
     if hasattr(measured, "per_seed"):  # a fit brings its own spread
         seeds = measured.per_seed if seeds is None else seeds
         interval = measured.interval if interval is None else interval
@@ -30,7 +58,22 @@ def measurement(where, measured, seeds, interval):
 
 
 def finite(where, argument, x):
-    """One finite number."""
+    """One finite number.
+
+    Parameters
+    ----------
+    where
+        How a sentence about an error begins.
+    argument
+        What the sentence calls it.
+    x
+        The number, in any container of one.
+
+    Returns
+    -------
+    float
+        The number.
+    """
     try:
         x = array(x)
     except (TypeError, ValueError):
@@ -45,6 +88,18 @@ def origin(where, result):
     """Scale, device and fresh seed of a Dataset, and of a stored one the command that made it.
 
     A page computes at the book's scale on the CPU.
+
+    Parameters
+    ----------
+    where
+        How a sentence about an error begins.
+    result
+        The Dataset behind a number; None for what the page computed itself.
+
+    Returns
+    -------
+    dict[str, str]
+        ``scale``, ``device``, ``command`` and ``fresh_seed``, empty where they are not known.
     """
     attrs = dict(scale="book", device="cpu") if result is None else getattr(result, "attrs", {})
     if "scale" not in attrs or "device" not in attrs:
@@ -53,7 +108,24 @@ def origin(where, result):
 
 
 def relative_error(where, argument, computed, expected):
-    """The largest error relative to the largest entry, so that an entry near zero needs no exception."""
+    r"""The largest error relative to the largest entry, so that an entry near zero needs no exception.
+
+    Parameters
+    ----------
+    where
+        How a sentence about an error begins.
+    argument
+        What the sentence calls `computed`.
+    computed
+        Numbers of the shape of `expected`.
+    expected
+        An array that is not zero everywhere.
+
+    Returns
+    -------
+    float
+        :math:`\max_i |c_i - e_i| / \max_i |e_i|`.
+    """
     computed = array(computed)
     if computed.shape != expected.shape:
         raise ValueError(

@@ -95,6 +95,8 @@ class Claims:
             raise ValueError(f"{where}: it is an identity; ask claims.identity.")
         value, seeds, interval = arguments.measurement(where, measured, seeds, interval)
         theory, ends, rivals = _bounds(where, statement, theory, excludes)
+        book = statement.book
+        assert book is not None  # or it is an identity
         origin = arguments.origin(where, result)
         fresh, computed_under = os.environ.get("FLBOOK_SEED", ""), origin.pop("fresh_seed")
         stored = bool(origin["command"])
@@ -106,8 +108,8 @@ class Claims:
             [] if statements.inside(value, ends) else [f"{row.short(value)} lies outside the claim, {row.span(ends)}"]
         )
         misses = list(outside)
-        if not fresh and not abs(value - statement.book) <= allowed * (1 + 1e-9):
-            off = row.short(abs(value - statement.book))
+        if not fresh and not abs(value - book) <= allowed * (1 + 1e-9):
+            off = row.short(abs(value - book))
             misses.append(f"it is {off} off the book's value, {row.short(allowed)} is allowed")
         too_close = _too_close(value, ends, seeds, interval)
         if not fresh and not misses:
@@ -153,6 +155,7 @@ class Claims:
         if statement.kind != "identity":
             raise ValueError(f"{where}: it is a measurement; ask claims.check.")
         expected, rtol = arguments.array(expected), statement.rtol
+        assert rtol is not None  # an identity without it is not read
         if not (expected.size and np.isfinite(expected).all() and np.abs(expected).max() > 0):
             raise ValueError(
                 f"{where}: expected must be finite and not zero everywhere; "

@@ -19,22 +19,68 @@ _MARK = {True: "✓", False: "✗", None: "–"}
 
 
 def decimals(tolerance):
-    """Decimal places that show a tenth of the tolerance; negative for tolerances above ten."""
+    """Decimal places that show a tenth of the tolerance; negative for tolerances above ten.
+
+    Parameters
+    ----------
+    tolerance
+        Absolute, above 0.
+
+    Returns
+    -------
+    int
+        As `round` takes it.
+    """
     return math.ceil(1 - math.log10(tolerance) - 1e-9)
 
 
 def rounded(x, digits):
-    """A float as it is recorded; NaN and infinities have no place in a notebook's JSON."""
+    """A float as it is recorded; NaN and infinities have no place in a notebook's JSON.
+
+    Parameters
+    ----------
+    x
+        The number.
+    digits
+        Decimal places; negative for tens and above.
+
+    Returns
+    -------
+    float | None
+        None for NaN and infinities.
+    """
     return round(float(x), digits) + 0.0 if math.isfinite(x) else None
 
 
 def short(x):
-    """A number with as few digits as tell it from its neighbours."""
+    """A number with as few digits as tell it from its neighbours.
+
+    Parameters
+    ----------
+    x
+        The number, or None.
+
+    Returns
+    -------
+    str
+        Four significant digits at most.
+    """
     return "none" if x is None else f"{x:.4g}"
 
 
 def value(record):
-    """The measured value, with digits down to a tenth of its tolerance; for an identity its largest relative error."""
+    """The measured value, with digits down to a tenth of its tolerance; for an identity its largest relative error.
+
+    Parameters
+    ----------
+    record
+        What `flbook.claims.check` stores of a claim.
+
+    Returns
+    -------
+    str
+        ``"none"`` where nothing finite was measured.
+    """
     x, digits = record["value"], decimals(record["tol"])
     if x is None:
         return "none"
@@ -46,7 +92,18 @@ def value(record):
 
 
 def span(claim):
-    """The interval of a claim in words; an open side is None or infinite."""
+    """The interval of a claim in words; an open side is None or infinite.
+
+    Parameters
+    ----------
+    claim
+        ``(lo, hi)``.
+
+    Returns
+    -------
+    str
+        As in ``"0.2 to 0.3"`` or ``"at most 0.3"``.
+    """
     lo, hi = (None if end is None or math.isinf(end) else end for end in claim)
     if lo is None:
         return f"at most {short(hi)}"
@@ -58,13 +115,34 @@ def sharpness(record):
 
     A claim with an open side is as wide as twice the way from there to its end. An identity has none: its wrong formula
     fails by orders of magnitude.
+
+    Parameters
+    ----------
+    record
+        What `flbook.claims.check` stores of a claim.
+
+    Returns
+    -------
+    float | None
+        Three significant digits.
     """
     nearest = rival(record)
     return None if nearest is None else float(f"{nearest[2]:.3g}")
 
 
 def rival(record):
-    """The strongest rival: its name, its value and its distance in half-widths; None if that cannot be said."""
+    """The strongest rival: its name, its value and its distance in half-widths; None if that cannot be said.
+
+    Parameters
+    ----------
+    record
+        What `flbook.claims.check` stores of a claim.
+
+    Returns
+    -------
+    tuple[str, float, float] | None
+        ``(name, value, distance)``.
+    """
     centre = record["theory"] if record["theory"] is not None else record["value"]
     if record["kind"] == "identity" or centre is None:
         return None
@@ -80,7 +158,18 @@ def rival(record):
 
 
 def z(record):
-    """How far the value lies from theory, in standard errors; None without a theory, a spread or a value."""
+    """How far the value lies from theory, in standard errors; None without a theory, a spread or a value.
+
+    Parameters
+    ----------
+    record
+        What `flbook.claims.check` stores of a claim.
+
+    Returns
+    -------
+    float | None
+        With its sign, three significant digits.
+    """
     if record["theory"] is None or record["value"] is None:
         return None
     seeds, interval = record["seeds"], record["interval"]
@@ -92,12 +181,34 @@ def z(record):
 
 
 def verdict(record):
-    """The verdict in words."""
+    """The verdict in words.
+
+    Parameters
+    ----------
+    record
+        What `flbook.claims.check` stores of a claim.
+
+    Returns
+    -------
+    str
+        One of three.
+    """
     return {None: "stored: skipped", True: "holds", False: "differs: did you change something?"}[record["holds"]]
 
 
 def spread(record):
-    """How much the number varies with the seed, in words; empty if it does not depend on one."""
+    """How much the number varies with the seed, in words; empty if it does not depend on one.
+
+    Parameters
+    ----------
+    record
+        What `flbook.claims.check` stores of a claim.
+
+    Returns
+    -------
+    str
+        The interval, then the seeds.
+    """
     seeds, interval = record["seeds"], record["interval"]
     said = []
     if interval:
@@ -110,14 +221,36 @@ def spread(record):
 
 
 def scores(record):
-    """Sharpness, and how far the number lies from theory, in words; empty if neither can be said."""
+    """Sharpness, and how far the number lies from theory, in words; empty if neither can be said.
+
+    Parameters
+    ----------
+    record
+        What `flbook.claims.check` stores of a claim.
+
+    Returns
+    -------
+    str
+        One phrase, both or none.
+    """
     said = [f"{short(record['sharpness'])} half-widths to the nearest rival"] if record["sharpness"] is not None else []
     said += [f"{record['z']:+.1f} standard errors from theory"] if record["z"] is not None else []
     return ", ".join(said)
 
 
 def number(record):
-    """The measurement, what theory says, and the strongest rival: what follows the sentence in its line."""
+    """The measurement, what theory says, and the strongest rival: what follows the sentence in its line.
+
+    Parameters
+    ----------
+    record
+        What `flbook.claims.check` stores of a claim.
+
+    Returns
+    -------
+    str
+        Of an identity its relative error and the least that a wrong formula gives.
+    """
     if record["kind"] == "identity":
         formula = min(record["excludes"], key=record["excludes"].get)
         return f"relative error {value(record)}, not {short(record['excludes'][formula])} ({formula})"
@@ -128,7 +261,18 @@ def number(record):
 
 
 def facts(record):
-    """What the line opens to, as pairs of a label and a text."""
+    """What the line opens to, as pairs of a label and a text.
+
+    Parameters
+    ----------
+    record
+        What `flbook.claims.check` stores of a claim.
+
+    Returns
+    -------
+    list[tuple[str, str]]
+        In the order of reading; empty texts are left out.
+    """
     rivals = "; ".join(f"{name}: {short(x)}" for name, x in record["excludes"].items())
     if record["kind"] == "identity":
         pairs = [("allowed", f"a relative error of {short(record['rtol'])}"), ("would miss", rivals)]
@@ -150,7 +294,18 @@ def facts(record):
 
 
 def text(record):
-    """The line as plain text; what differs is said below it, fact by fact."""
+    """The line as plain text; what differs is said below it, fact by fact.
+
+    Parameters
+    ----------
+    record
+        What `flbook.claims.check` stores of a claim.
+
+    Returns
+    -------
+    str
+        One line if the claim holds.
+    """
     line = f"{_MARK[record['holds']]} {record['says']}: {number(record)}"
     if record["holds"]:
         return line
@@ -160,7 +315,18 @@ def text(record):
 
 
 def html(record):
-    """The line as self-contained HTML that opens to the facts; it wraps on a phone, and stands open at a miss."""
+    """The line as self-contained HTML that opens to the facts; it wraps on a phone, and stands open at a miss.
+
+    Parameters
+    ----------
+    record
+        What `flbook.claims.check` stores of a claim.
+
+    Returns
+    -------
+    str
+        A ``details`` element.
+    """
     colour = {None: SKIPPED, True: HOLDS, False: MISSES}[record["holds"]]
     body = "".join(f'<div style="{_FACT}"><i>{label}:</i> {_typeset(fact)}</div>' for label, fact in facts(record))
     mark = _MARK[True] if record["holds"] else f"{_MARK[record['holds']]} {verdict(record)}"

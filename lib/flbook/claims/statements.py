@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any, cast
 
 from flbook.claims import row
 
@@ -24,7 +25,7 @@ _IDENTITY = {"says", "source", "rtol", "headline"}
 class Statement:
     r"""One claim: a sentence, what theory says, what a finite size allows, and which rivals that rules out.
 
-    Parameters
+    Attributes
     ----------
     name
         The name of its table.
@@ -65,29 +66,70 @@ class Statement:
 
     @property
     def kind(self) -> str:
-        """What is asked: ``"claim"`` of a measurement, ``"identity"`` of two sides of an equation."""
+        """What is asked: ``"claim"`` of a measurement, ``"identity"`` of two sides of an equation.
+
+        Returns
+        -------
+        str
+            One of these two words.
+        """
         return "identity" if self.book is None else "claim"
 
     @property
     def tolerance(self) -> float:
-        """The absolute tolerance of `book`."""
-        return self.tol if self.tol is not None else self.rtol * (1.0 if self.book is None else abs(self.book))
+        """The absolute tolerance of `book`.
+
+        Returns
+        -------
+        float
+            Above 0; of an identity its `rtol`.
+        """
+        if self.tol is not None:
+            return self.tol
+        return cast(float, self.rtol) * (1.0 if self.book is None else abs(self.book))
 
     def span(self, theory=None):
-        """The two ends of the claim; `theory` is the page's where the statement has none."""
+        """The two ends of the claim.
+
+        Parameters
+        ----------
+        theory
+            The page's, where the statement has none.
+
+        Returns
+        -------
+        tuple[float, float]
+            ``(lo, hi)``; an open side is infinite.
+        """
         if self.claim is not None:
             return self.claim
-        theory = self.theory if theory is None else theory
-        return (theory - self.within, theory + self.within)
+        centre, within = cast(float, self.theory if theory is None else theory), cast(float, self.within)
+        return (centre - within, centre + within)
 
     @property
     def cited(self) -> set[str]:
-        """The bibliography keys that the source and the rivals name."""
+        """The bibliography keys that the source and the rivals name.
+
+        Returns
+        -------
+        set[str]
+            Empty if neither names a paper.
+        """
         return {key for text in (self.source, *self.excludes) for key in KEY.findall(text)}
 
 
 def read(path):
     """The statements of one claims file, by name, in its order.
+
+    Parameters
+    ----------
+    path
+        The claims file.
+
+    Returns
+    -------
+    dict[str, Statement]
+        All of them checked.
 
     Raises
     ------
@@ -112,7 +154,18 @@ def read(path):
 
 
 def path(lecture):
-    """The claims file of a lecture, named with or without its chapter; a path of a claims file is itself."""
+    """The claims file of a lecture, named with or without its chapter; a path of a claims file is itself.
+
+    Parameters
+    ----------
+    lecture
+        As in ``"relu_heatmap"`` or ``"benign_overfitting/relu_heatmap"``, or a path that ends in ``.toml``.
+
+    Returns
+    -------
+    Path
+        That of the file.
+    """
     if str(lecture).endswith(".toml"):
         return Path(lecture)
     short = lecture.rpartition("/")[2]
@@ -124,19 +177,52 @@ def path(lecture):
 
 
 def check_cited(lecture, found, bibliography):
-    """Refuse statements that cite what the bibliography (a set of keys) does not have."""
+    """Refuse statements that cite what the bibliography does not have.
+
+    Parameters
+    ----------
+    lecture
+        What the sentence calls the lecture.
+    found
+        Statements by name, as `read` returns them.
+    bibliography
+        A set of keys.
+    """
     for statement in found.values():
         for key in sorted(statement.cited - bibliography):
             raise ValueError(f"claims of {lecture}, [{statement.name}]: {key!r} is not in the bibliography.")
 
 
 def inside(value, ends):
-    """Whether a value lies between the two ends; NaN lies nowhere."""
+    """Whether a value lies between the two ends; NaN lies nowhere.
+
+    Parameters
+    ----------
+    value
+        The number.
+    ends
+        ``(lo, hi)``; the ends belong to the claim.
+
+    Returns
+    -------
+    bool
+        Is ``lo <= value <= hi``?
+    """
     return ends[0] <= value <= ends[1]
 
 
 def check_rivals(where, rivals, ends):
-    """Refuse a claim that admits one of its rivals, a mapping from names to values."""
+    """Refuse a claim that admits one of its rivals.
+
+    Parameters
+    ----------
+    where
+        How a sentence about an error begins.
+    rivals
+        Values by name.
+    ends
+        ``(lo, hi)``.
+    """
     for rival, x in rivals.items():
         if inside(x, ends):
             raise ValueError(
@@ -146,7 +232,17 @@ def check_rivals(where, rivals, ends):
 
 
 def check_theory(where, theory, ends):
-    """Refuse a claim that excludes what theory says; a theory that is refuted is a rival."""
+    """Refuse a claim that excludes what theory says; a theory that is refuted is a rival.
+
+    Parameters
+    ----------
+    where
+        How a sentence about an error begins.
+    theory
+        The number, or None.
+    ends
+        ``(lo, hi)``.
+    """
     if theory is not None and not inside(theory, ends):
         raise ValueError(
             f"{where}: theory = {row.short(theory)} lies outside the claim, {row.span(ends)}; "
@@ -177,12 +273,10 @@ def _statement(where, name, table):
     numbers = {
         key: _number(where, key, table[key]) for key in ("theory", "within", "book", "tol", "rtol") if key in table
     }
-    statement = Statement(
-        name=name,
-        **{**table, **numbers}
-        | ({"claim": _span(where, table["claim"])} if "claim" in table else {})
-        | ({"excludes": _rivals(where, table["excludes"])} if "excludes" in table else {}),
-    )
+    given: dict[str, Any] = {**table, **numbers}
+    given |= {"claim": _span(where, table["claim"])} if "claim" in table else {}
+    given |= {"excludes": _rivals(where, table["excludes"])} if "excludes" in table else {}
+    statement = Statement(name=name, **given)
     _check_tolerance(where, statement)
     if not identity:
         _check_claim(where, statement)

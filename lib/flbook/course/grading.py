@@ -145,7 +145,7 @@ def _write(path, text):
 
 def main(argv=None):
     """Grade a folder; returns the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m flbook.course.grading", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(prog="python -m flbook.course.grading", description=(__doc__ or "").split("\n")[0])
     parser.add_argument("name", help="of the assignment")
     parser.add_argument("folder", type=_folder, help="of the submissions")
     parser.add_argument("--masters", help="folder of master notebooks; default: the book's")

@@ -160,7 +160,8 @@ def write(handouts: list[Handout], root: Path, public: Path = PUBLIC) -> list[Pa
 
 def main(argv=None):
     """Make every assignment of a folder of masters; returns the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m flbook.course.handouts", description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(prog="python -m flbook.course.handouts",
+                                     description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--masters", help="folder of master notebooks; default: the book's")
     parser.add_argument("--seed", type=int, default=masters.DEFAULT_SEED, help="of the hidden tests' instances")
     given = parser.parse_args(argv)

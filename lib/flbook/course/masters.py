@@ -7,7 +7,7 @@ hidden, and only these know the seed of grading.
 
 import re
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import nbformat
 import yaml
@@ -97,6 +97,7 @@ def _questions(nb, master):
             if what == "QUESTION" and begins:
                 settings, solution, tests = yaml.safe_load(cell.source) or {}, [], []
             elif what == "QUESTION":
+                assert settings is not None  # or it would begin
                 yield GradedQuestion(str(settings.get("name")), settings.get("points", 0), tuple(solution),
                                      tuple(tests))
                 settings = None
@@ -142,7 +143,7 @@ def _check(question, where):
 
 def seeded(nb: nbformat.NotebookNode, seed: int) -> nbformat.NotebookNode:
     """The same notebook with the seed of grading written into its tests."""
-    copy = nbformat.from_dict(nb)
+    copy = cast(nbformat.NotebookNode, nbformat.from_dict(nb))
     for cell in copy.cells:
         if cell.cell_type == "code" and _SETTINGS.match(cell.source):
             cell.source = re.sub(rf"\b{SEED}\b", str(seed), cell.source)

@@ -88,6 +88,7 @@ def lines(arguments: list[str], given: str, limits: Limits) -> Iterator[str]:
         start_new_session=True,
         preexec_fn=lambda: _limit(limits),
     )
+    assert process.stdin is not None and process.stdout is not None  # pipes, both
     try:
         with suppress(BrokenPipeError):
             process.stdin.write(given.encode())
@@ -101,7 +102,7 @@ def lines(arguments: list[str], given: str, limits: Limits) -> Iterator[str]:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def _environment(work):
+def _environment(work: str) -> dict[str, str]:
     kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
     threads = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "MKL", "OPENBLAS")}
     places = dict.fromkeys(("HOME", "TMPDIR", "FLBOOK_CACHE", "IPYTHONDIR", "MPLCONFIGDIR"), work)

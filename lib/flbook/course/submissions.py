@@ -10,7 +10,7 @@ import re
 import sys
 import warnings
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 _ASKS_OTTER = re.compile(r"\A(?:#.*\n)*grader\.(check|check_all|export)\(")  # the tests run when the cells are done
 
@@ -46,7 +46,7 @@ def execute(code: dict[str, str], begin: Callable[[str], None] = lambda step: No
     from traitlets.config import Config
 
     shell = InteractiveShell(config=Config({"HistoryManager": {"enabled": False}}))
-    shell.enable_gui = lambda *_: None  # `%matplotlib inline` asks for one; there is none, and nobody looks
+    shell.enable_gui = lambda *_, **__: None  # `%matplotlib inline` asks for one; there is none, and nobody looks
     raised = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -69,7 +69,8 @@ def score(namespace: dict, question: str, test_file: str) -> Outcome:
         file.run(namespace)
     failed = [result.test_case for result in file.test_case_results if not result.passed]
     passed = [result.test_case for result in file.test_case_results if result.passed]
-    return Outcome(sum(case.points for case in passed), tuple(case.failure_message for case in failed))
+    points = [cast(float, case.points) for case in passed]  # otter knows them, and a master has every message
+    return Outcome(sum(points), tuple(cast(str, case.failure_message) for case in failed))
 
 
 def work(job: dict, say: Callable[[dict], None]) -> None:

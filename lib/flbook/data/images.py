@@ -63,7 +63,7 @@ class ImageNoise(Checked):
 
     All images are multiplied by one factor, such that :math:`\|\mu\| = \mathrm{SNR}\,\sigma_\xi\sqrt d`.
 
-    Parameters
+    Attributes
     ----------
     images
         Of two classes.
@@ -103,12 +103,24 @@ class ImageNoise(Checked):
 
     @property
     def d(self) -> int:
-        """Dimension of a patch: the number of brightness values of an image."""
+        """Dimension of a patch: the number of brightness values of an image.
+
+        Returns
+        -------
+        int
+            Rows times columns, times 3 in colour.
+        """
         return math.prod(self.images.pixels.shape[1:])
 
     @cached_property
     def patches(self) -> Float[Tensor, "N d"]:
-        """All image patches, in float64: flattened, the mean image taken away, scaled to the SNR."""
+        """All image patches, in float64: flattened, the mean image taken away, scaled to the SNR.
+
+        Returns
+        -------
+        Tensor
+            Shape ``(N, d)`` for N images.
+        """
         centred = self.images.pixels.double().flatten(1)
         centred = centred - centred.mean(0)
         mu_norm = self.snr * self.sigma_xi * math.sqrt(self.d)
@@ -116,19 +128,42 @@ class ImageNoise(Checked):
 
     @property
     def mu(self) -> Float[Tensor, " d"]:
-        """The signal: half the difference of the two class means."""
+        """The signal: half the difference of the two class means.
+
+        Returns
+        -------
+        Tensor
+            Shape ``(d,)``.
+        """
         return half_difference(self.patches, self.images.y)
 
     @property
     def moments(self) -> Moments:
-        """How much the images of a class differ; it depends on neither the SNR nor how far pictures are enlarged."""
+        """How much the images of a class differ; it depends on neither the SNR nor how far pictures are enlarged.
+
+        Returns
+        -------
+        Moments
+            The numbers :math:`v_1`, :math:`v_2` and :math:`v_3`.
+        """
         u, mu_mu = self.patches - self.images.y[:, None] * self.mu, self.mu @ self.mu
         gram = u @ u.T / len(u)
         along = (u @ self.mu).square().mean() / mu_mu**2
         return Moments(float(along), float(gram.trace() / mu_mu), float(gram.square().sum() / mu_mu**2))
 
     def split(self, seed: int) -> tuple[Tensor, Tensor]:
-        """Places of the training images, classes taking turns as their labels do, and of all the others."""
+        """Places of the training images, classes taking turns as their labels do, and of all the others.
+
+        Parameters
+        ----------
+        seed
+            Seed of the order in which images are taken.
+
+        Returns
+        -------
+        tuple[Tensor, Tensor]
+            Shapes ``(n,)`` and ``(N - n,)``.
+        """
         generator = rng.generator(seed, "images")
         shuffled = [_shuffle(torch.nonzero(self.images.y == sign)[:, 0], generator) for sign in (1, -1)]
         train = torch.stack([shuffled[i % 2][i // 2] for i in range(self.n)])
@@ -136,15 +171,50 @@ class ImageNoise(Checked):
         return train, rest
 
     def draw(self, seed: int | tuple[int, ...] = 0) -> ImageSample:
-        """A training sample in float64 on the CPU; a tuple of seeds gives one leading ensemble axis."""
+        """A training sample in float64 on the CPU.
+
+        Parameters
+        ----------
+        seed
+            One seed, or a tuple of seeds, which gives one leading ensemble axis.
+
+        Returns
+        -------
+        ImageSample
+            The n samples, ``x`` of shape ``(*E, n, 2, d)``.
+        """
         return self._sample(seed, test=False)
 
     def draw_test(self, seed: int | tuple[int, ...] = 0) -> ImageSample:
-        """Every image that `draw` with this seed leaves out, beside fresh noise, with its true label."""
+        """Every image that `draw` with this seed leaves out, beside fresh noise, with its true label.
+
+        Parameters
+        ----------
+        seed
+            One seed, or a tuple of seeds, which gives one leading ensemble axis.
+
+        Returns
+        -------
+        ImageSample
+            The other N - n images, ``x`` of shape ``(*E, N - n, 2, d)``.
+        """
         return self._sample(seed, test=True)
 
     def fresh_noise(self, points: int, seed: int | tuple[int, ...] = 0) -> Float[Tensor, "*E points d"]:
-        """Noise patches that no sample holds."""
+        """Noise patches that no sample holds.
+
+        Parameters
+        ----------
+        points
+            Number of patches.
+        seed
+            One seed, or a tuple of seeds, which gives one leading ensemble axis.
+
+        Returns
+        -------
+        Tensor
+            Shape ``(*E, points, d)``.
+        """
         return self.sigma_xi * rng.normal((points, self.d), seed, "fresh noise")
 
     def _sample(self, seed: int | tuple[int, ...], test: bool) -> ImageSample:
@@ -160,7 +230,20 @@ class ImageNoise(Checked):
 
 
 def half_difference(images: Float[Tensor, "N d"], y: Float[Tensor, " N"]) -> Float[Tensor, " d"]:
-    """Half the difference of the class means."""
+    """Half the difference of the class means.
+
+    Parameters
+    ----------
+    images
+        Images of both classes, shape ``(N, d)``.
+    y
+        Their labels, +1 or -1, shape ``(N,)``.
+
+    Returns
+    -------
+    Tensor
+        Shape ``(d,)``.
+    """
     return (images[y > 0].mean(0) - images[y < 0].mean(0)) / 2
 
 
@@ -174,6 +257,11 @@ def digits(classes: tuple[int, int] = (3, 8), enlarge: int = 1) -> Images:
     enlarge
         Each pixel becomes a square of this many pixels on an edge, so that a patch has ``64 enlarge**2`` dimensions.
         It changes the length of a picture, no angle between pictures.
+
+    Returns
+    -------
+    Images
+        N pictures of shape ``(8 enlarge, 8 enlarge)`` and their labels.
 
     Raises
     ------
@@ -206,6 +294,11 @@ def cifar10(classes: tuple[str, str] = ("cat", "dog"), train: bool = True) -> Im
     train
         The training set, or the test set?
 
+    Returns
+    -------
+    Images
+        N pictures of shape ``(3, 32, 32)`` and their labels.
+
     Raises
     ------
     ConnectionError
@@ -219,12 +312,22 @@ def cifar10(classes: tuple[str, str] = ("cat", "dog"), train: bool = True) -> Im
     files = [f"data_batch_{i}.bin" for i in range(1, 6)] if train else ["test_batch.bin"]
     read = [read_cifar10(path) for path in _cifar10_files(files)]
     pixels, labels = (np.concatenate(part) for part in zip(*read, strict=True))
-    names = tuple(CIFAR10_CLASSES.index(name) for name in classes)
-    return _two_classes(torch.from_numpy(pixels), labels, names, brightest=255.0)
+    first, second = (CIFAR10_CLASSES.index(name) for name in classes)
+    return _two_classes(torch.from_numpy(pixels), labels, (first, second), brightest=255.0)
 
 
 def read_cifar10(path: str | Path) -> tuple[np.ndarray, np.ndarray]:
     """Pictures ``(N, 3, 32, 32)`` and classes ``(N,)``, bytes as they are, from a file in CIFAR-10's binary format.
+
+    Parameters
+    ----------
+    path
+        Path of the file.
+
+    Returns
+    -------
+    tuple[ndarray, ndarray]
+        Whole numbers: colours from 0 to 255, classes from 0 to 9.
 
     Raises
     ------
@@ -262,9 +365,9 @@ def _cifar10_files(names: list[str]) -> list[Path]:
 
 
 def _two_classes(pixels: Tensor, labels: np.ndarray, classes: tuple[int, int], brightest: float = 1.0) -> Images:
-    labels = torch.from_numpy(labels)
-    chosen = (labels == classes[0]) | (labels == classes[1])
-    y = torch.where(labels[chosen] == classes[0], 1.0, -1.0).double()
+    found = torch.from_numpy(labels)
+    chosen = (found == classes[0]) | (found == classes[1])
+    y = torch.where(found[chosen] == classes[0], 1.0, -1.0).double()
     return Images(pixels[chosen].double() / brightest, y)
 
 

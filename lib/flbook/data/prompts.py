@@ -28,7 +28,19 @@ class Prompts(NamedTuple):
 def map_tensors(prompts: Any, change: Callable, *others: Any) -> Any:
     """A function applied to every tensor of the prompts (and to the same one of others); None stays None.
 
-    Of prompts, or of any other batch that is a named tuple of tensors.
+    Parameters
+    ----------
+    prompts
+        Prompts, or any other batch that is a named tuple of tensors, of other such tuples and of None.
+    change
+        A function of a tensor, and of those at its place in `others`.
+    *others
+        Batches of the same form.
+
+    Returns
+    -------
+    NamedTuple
+        A batch of the same form, made of what `change` returned.
 
     Examples
     --------
@@ -45,7 +57,7 @@ def map_tensors(prompts: Any, change: Callable, *others: Any) -> Any:
 class TaskPool(Checked):
     """A finite pool of T tasks that pretraining draws from, instead of a fresh task for every prompt.
 
-    Parameters
+    Attributes
     ----------
     size
         Tasks T of the pool.
@@ -70,11 +82,39 @@ class TaskPool(Checked):
     replacement: bool = True
 
     def tasks(self, d: int, device="cpu", dtype: torch.dtype = torch.float64) -> Float[Tensor, "*S T d"]:
-        """All tasks of the pool, standard normal. They are drawn on the CPU: a pool is the same everywhere."""
+        """All tasks of the pool, standard normal. They are drawn on the CPU: a pool is the same everywhere.
+
+        Parameters
+        ----------
+        d
+            Dimension of a task.
+        device, dtype
+            Device and dtype of the result.
+
+        Returns
+        -------
+        Tensor
+            Shape ``(*S, T, d)``, one leading axis if the pool's seed is a tuple.
+        """
         return _tasks(self, d, str(device), dtype, os.environ.get("FLBOOK_SEED"))
 
     def choose(self, batch: int, seed: int, role: str, device="cpu") -> Tensor:
-        """The places in the pool of one batch of tasks. Raises ValueError as `check` does."""
+        """The places in the pool of one batch of tasks. Raises ValueError as `check` does.
+
+        Parameters
+        ----------
+        batch
+            Number of tasks.
+        seed, role
+            Seed and name of the draw; see `flbook.rng`.
+        device
+            Device that draws.
+
+        Returns
+        -------
+        Tensor
+            Whole numbers below T, shape ``(batch,)``.
+        """
         self.check(batch)
         generator = rng.generator(seed, role, device)
         if self.replacement:
@@ -82,7 +122,13 @@ class TaskPool(Checked):
         return torch.randperm(self.size, generator=generator, device=device)[:batch]
 
     def check(self, batch: int) -> None:
-        """Refuse a batch that the pool cannot fill."""
+        """Refuse a batch that the pool cannot fill.
+
+        Parameters
+        ----------
+        batch
+            Number of tasks.
+        """
         if not self.replacement and batch > self.size:
             raise ValueError(f"batch must be at most the pool's size of {self.size} tasks, since they are drawn "
                              f"without replacement; got {batch}")
@@ -95,7 +141,7 @@ class LinearPrompts(Checked):
     .. math:: y_i = \langle\beta, x_i\rangle + \varepsilon_i, \qquad x_i \sim N(0, \Lambda), \quad
               \beta \sim N(0, \Lambda_\beta), \quad \varepsilon_i \sim N(0, \sigma_y^2)
 
-    Parameters
+    Attributes
     ----------
     n
         Examples of a prompt.
@@ -142,8 +188,23 @@ class LinearPrompts(Checked):
              dtype: torch.dtype = torch.float64) -> Prompts:
         """One batch of prompts, a pure function of (seed, step) on each kind of device.
 
-        A tuple of seeds gives one leading axis. Inputs, tasks and noise are drawn one by one, so the inputs stay when
-        noise or pool change.
+        Inputs, tasks and noise are drawn one by one, so the inputs stay when noise or pool change.
+
+        Parameters
+        ----------
+        batch
+            Number of prompts.
+        seed
+            One seed, or a tuple of seeds, which gives one leading axis.
+        step
+            Number of the batch.
+        device, dtype
+            Device and dtype of the numbers.
+
+        Returns
+        -------
+        Prompts
+            Contexts, ``x`` of shape ``(*E, batch, n, d)``, queries of shape ``(*E, batch, queries, d)``.
         """
         require("batch", batch, Count)
 
@@ -159,30 +220,57 @@ class LinearPrompts(Checked):
 
     def _tasks(self, batch: int, seed, step: int, device, dtype, normal) -> Tensor:
         """Fresh tasks, or tasks from the pool."""
-        if self.pool is None:
+        pool = self.pool
+        if pool is None:
             return normal("tasks", self.d)
-        tasks, role = self.pool.tasks(self.d, device, dtype), f"prompts tasks, step {step}"
-        if isinstance(self.pool.seed, tuple):
-            if not isinstance(seed, tuple) or len(seed) != len(self.pool.seed):
-                raise ValueError(f"seed must be a tuple of {len(self.pool.seed)} seeds, as the pool's; got {seed}")
+        tasks, role = pool.tasks(self.d, device, dtype), f"prompts tasks, step {step}"
+        if isinstance(pool.seed, tuple):
+            if not isinstance(seed, tuple) or len(seed) != len(pool.seed):
+                raise ValueError(f"seed must be a tuple of {len(pool.seed)} seeds, as the pool's; got {seed}")
             chosen = zip(tasks, seed, strict=True)
-            return torch.stack([own[self.pool.choose(batch, one, role, device)] for own, one in chosen])
-        return rng.over_seeds(lambda one: tasks[self.pool.choose(batch, one, role, device)], seed)
+            return torch.stack([own[pool.choose(batch, one, role, device)] for own, one in chosen])
+        return rng.over_seeds(lambda one: tasks[pool.choose(batch, one, role, device)], seed)
 
 
 def check_batch(batch: int) -> None:
-    """Refuse a batch without prompts."""
+    """Refuse a batch without prompts.
+
+    Parameters
+    ----------
+    batch
+        Number of prompts.
+    """
     if batch < 1:
         raise ValueError(f"batch must be at least 1, the prompts of a batch; got {batch}")
 
 
 def check_noise(noise: float) -> None:
-    """Refuse what is no standard deviation."""
+    """Refuse what is no standard deviation.
+
+    Parameters
+    ----------
+    noise
+        Standard deviation of the label noise.
+    """
     require("noise", noise, NonNegative)
 
 
 def as_covariance(name: str, given, d: int) -> tuple | None:
     """A covariance as plain numbers: d of them (a diagonal), or d rows; None stays None.
+
+    Parameters
+    ----------
+    name
+        Name that a refusal gives it.
+    given
+        d numbers, d rows of them, as sequence, array or tensor; or None.
+    d
+        Dimension of an input.
+
+    Returns
+    -------
+    tuple or None
+        d floats, d tuples of d floats, or None.
 
     Raises
     ------
@@ -208,7 +296,20 @@ def as_covariance(name: str, given, d: int) -> tuple | None:
 
 
 def coloured(white: Float[Tensor, "*E d"], covariance: tuple | None) -> Float[Tensor, "*E d"]:
-    r""":math:`\Lambda^{1/2} z` for standard normal z: numbers with this covariance, as `as_covariance` gives it."""
+    r""":math:`\Lambda^{1/2} z` for standard normal z: numbers with this covariance, as `as_covariance` gives it.
+
+    Parameters
+    ----------
+    white
+        z, shape ``(*E, d)``.
+    covariance
+        :math:`\Lambda`, d numbers (a diagonal) or d rows; None is the identity.
+
+    Returns
+    -------
+    Tensor
+        Shape ``(*E, d)``.
+    """
     if covariance is None:
         return white
     root = _root(covariance, str(white.device), white.dtype)

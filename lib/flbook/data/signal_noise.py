@@ -26,14 +26,25 @@ class Sample(NamedTuple):
 
 
 def alternating_labels(n: int) -> Float[Tensor, " n"]:
-    """Labels +1, -1, +1, ...: balanced classes, whose places lose nothing where the noise is exchangeable."""
+    """Labels +1, -1, +1, ...: balanced classes, whose places lose nothing where the noise is exchangeable.
+
+    Parameters
+    ----------
+    n
+        Samples.
+
+    Returns
+    -------
+    Tensor
+        Shape ``(n,)``, in float64.
+    """
     return 1.0 - 2.0 * (torch.arange(n) % 2).double()
 
 
 def flipped_labels(
     n: int, flip_prob: float, seed: int | tuple[int, ...], exact: bool = True, role: str = "labels"
 ) -> tuple[Tensor, Tensor]:
-    """True and observed labels, both of shape ``(*E, n)`` with values in {-1, +1}.
+    """True and observed labels, with values in {-1, +1}.
 
     Parameters
     ----------
@@ -50,6 +61,11 @@ def flipped_labels(
         error of small samples. False: each label is +1 or -1 with probability 1/2 and is flipped independently.
     role
         Of the draw, where it is random; see `flbook.rng`.
+
+    Returns
+    -------
+    tuple[Tensor, Tensor]
+        Shape ``(*E, n)`` each, in float64.
 
     Raises
     ------
@@ -72,7 +88,8 @@ def flipped_labels(
             y, flip = torch.where(uniform[:, 0] < 0.5, 1.0, -1.0).double(), uniform[:, 1] < flip_prob
         return torch.stack([y, torch.where(flip, -y, y)])
 
-    return rng.over_seeds(draw, seed).unbind(-2)
+    y, observed = rng.over_seeds(draw, seed).unbind(-2)
+    return y, observed
 
 
 @dataclass(frozen=True)
@@ -82,7 +99,7 @@ class SignalNoise(Checked):
     The signal is :math:`\mu = \|\mu\| e_1`. With ``orthogonal=True`` the noise has no component along it, covariance
     :math:`\sigma_\xi^2 (I - \mu\mu^\top/\|\mu\|^2)`, as in Cao et al. (2022); the default is Kou et al. (2023).
 
-    Parameters
+    Attributes
     ----------
     n
         Training samples.
@@ -123,38 +140,101 @@ class SignalNoise(Checked):
 
     @property
     def snr(self) -> float:
-        r"""Signal-to-noise ratio :math:`\|\mu\| / (\sigma_\xi \sqrt d)`."""
+        r"""Signal-to-noise ratio :math:`\|\mu\| / (\sigma_\xi \sqrt d)`.
+
+        Returns
+        -------
+        float
+            A number above 0.
+        """
         return self.mu_norm / (self.sigma_xi * math.sqrt(self.d))
 
     @property
     def mu(self) -> Float[Tensor, " d"]:
-        """The signal vector."""
+        """The signal vector.
+
+        Returns
+        -------
+        Tensor
+            Shape ``(d,)``, in float64.
+        """
         return self.mu_norm * torch.eye(1, self.d, dtype=torch.float64)[0]
 
     def signal(self, y: Float[Tensor, "*E n"]) -> Float[Tensor, "*E n d"]:
-        """Signal patches of given labels."""
+        """Signal patches of given labels.
+
+        Parameters
+        ----------
+        y
+            True labels, shape ``(*E, n)``.
+
+        Returns
+        -------
+        Tensor
+            Shape ``(*E, n, d)``.
+        """
         return y[..., None] * self.mu
 
     def noise(self, standard: Float[Tensor, "... d"]) -> Float[Tensor, "... d"]:
-        """Noise patches from standard normal numbers."""
+        """Noise patches from standard normal numbers.
+
+        Parameters
+        ----------
+        standard
+            The numbers, shape ``(..., d)``.
+
+        Returns
+        -------
+        Tensor
+            Patches, of the same shape.
+        """
         xi = self.sigma_xi * standard
         return torch.cat([torch.zeros_like(xi[..., :1]), xi[..., 1:]], dim=-1) if self.orthogonal else xi
 
     def draw(self, seed: int | tuple[int, ...] = 0) -> Sample:
-        """A training sample in float64 on the CPU; a tuple of seeds gives one leading ensemble axis."""
+        """A training sample in float64 on the CPU.
+
+        Parameters
+        ----------
+        seed
+            One seed, or a tuple of seeds, which gives one leading ensemble axis.
+
+        Returns
+        -------
+        Sample
+            The n samples, ``x`` of shape ``(*E, n, 2, d)``.
+        """
         y, observed = flipped_labels(self.n, self.flip_prob, seed, self.exact_flips)
         xi = self.noise(rng.normal((self.n, self.d), seed, "noise"))
         return Sample(torch.stack([self.signal(y), xi], dim=-2), observed, y, self.mu, xi)
 
     @property
     def test_law(self):
-        """The exact law of what fresh noise does to given weights: `noise_preactivations` of this model."""
+        """The exact law of what fresh noise does to given weights: `noise_preactivations` of this model.
+
+        Returns
+        -------
+        Callable
+            A function of ``w_w``, ``w_mu``, ``mu_mu`` and ``standard``.
+        """
         return partial(noise_preactivations, sigma_xi=self.sigma_xi, orthogonal=self.orthogonal)
 
     def draw_test(self, points: int, seed: int | tuple[int, ...] = 0) -> Sample:
         """Fresh samples: the direct way to a test error, at the price of d-dimensional draws.
 
         Labels are independent: +1 or -1 with probability 1/2, observed flipped with probability `flip_prob`.
+
+        Parameters
+        ----------
+        points
+            Number of samples.
+        seed
+            One seed, or a tuple of seeds, which gives one leading ensemble axis.
+
+        Returns
+        -------
+        Sample
+            A sample in float64, ``x`` of shape ``(*E, points, 2, d)``.
         """
         y, observed = flipped_labels(points, self.flip_prob, seed, exact=False, role="test labels")
         xi = self.noise(rng.normal((points, self.d), seed, "test noise"))
@@ -162,19 +242,41 @@ class SignalNoise(Checked):
 
 
 def check_sizes(n: int, d: int) -> None:
-    """Refuse an empty sample or a patch too short to hold signal and noise."""
+    """Refuse an empty sample or a patch too short to hold signal and noise.
+
+    Parameters
+    ----------
+    n
+        Samples.
+    d
+        Dimension of a patch.
+    """
     require("n", n, Count)
     require("d", d, PatchSize)
 
 
 def check_noise(sigma_xi: float, flip_prob: float = 0.0) -> None:
-    """Refuse a noise level or a flip probability that the model does not have."""
+    """Refuse a noise level or a flip probability that the model does not have.
+
+    Parameters
+    ----------
+    sigma_xi
+        Standard deviation of a noise coordinate.
+    flip_prob
+        Probability that a label is observed flipped.
+    """
     require("sigma_xi", sigma_xi, Positive)
     check_flips(flip_prob)
 
 
 def check_flips(flip_prob: float) -> None:
-    """Refuse a flip probability outside [0, 1/2)."""
+    """Refuse a flip probability outside [0, 1/2).
+
+    Parameters
+    ----------
+    flip_prob
+        Probability that a label is observed flipped.
+    """
     require("flip_prob", flip_prob, FlipProbability)
 
 
@@ -238,7 +340,12 @@ def covariance_factor(
     cov
         Covariances, shape ``(*E, k, k)``.
     variance
-        Shape ``(*E, k)``, where it is not the diagonal of `cov` itself.
+        Variances of shape ``(*E, k)``, where it is not the diagonal of `cov` itself.
+
+    Returns
+    -------
+    Tensor
+        L, shape ``(*E, k, k)``, NaN for a member that has none.
     """
     variance = cov.diagonal(dim1=-2, dim2=-1) if variance is None else variance
     raised = cov + torch.diag_embed(1e-10 * variance + torch.finfo(cov.dtype).tiny)

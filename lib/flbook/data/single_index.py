@@ -27,7 +27,7 @@ class SingleIndex(Checked):
 
     The direction is :math:`\beta_* = e_1`, which loses nothing where everything else is rotation invariant.
 
-    Parameters
+    Attributes
     ----------
     n
         Training samples.
@@ -59,11 +59,30 @@ class SingleIndex(Checked):
 
     @property
     def direction(self) -> Float[Tensor, " d"]:
-        r"""The direction :math:`\beta_*`."""
+        r"""The direction :math:`\beta_*`.
+
+        Returns
+        -------
+        Tensor
+            Shape ``(d,)``, in float64.
+        """
         return torch.eye(1, self.d, dtype=torch.float64)[0]
 
     def draw(self, seed: int | tuple[int, ...] = 0, role: str = "first") -> SingleIndexSample:
-        """A sample in float64; a tuple of seeds gives one leading axis, another `role` an independent sample."""
+        """A sample in float64.
+
+        Parameters
+        ----------
+        seed
+            One seed, or a tuple of seeds, which gives one leading axis.
+        role
+            Name of the draw: another one gives an independent sample.
+
+        Returns
+        -------
+        SingleIndexSample
+            The n samples, ``x`` of shape ``(*E, n, d)``.
+        """
         x = rng.normal((self.n, self.d), seed, f"{role} inputs")
         return self._labelled(x, self.noise * rng.normal((self.n,), seed, f"{role} label noise"))
 
@@ -72,6 +91,18 @@ class SingleIndex(Checked):
 
         The index is spread evenly: one point in each of `points` intervals of equal probability. What depends on the
         index alone, such as the target, is thus averaged almost exactly; a point picked at random has the exact law.
+
+        Parameters
+        ----------
+        points
+            Number of inputs.
+        seed
+            One seed, or a tuple of seeds, which gives one leading axis.
+
+        Returns
+        -------
+        SingleIndexSample
+            A sample in float64, ``x`` of shape ``(*E, points, d)``.
         """
         x = rng.normal((points, self.d), seed, "test inputs")
         share = torch.special.ndtr(x[..., :1])  # uniform, so it can serve as the place inside the interval

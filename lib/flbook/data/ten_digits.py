@@ -1,7 +1,7 @@
 """Handwritten digits of all ten classes, split into training and test pictures."""
 
 from functools import lru_cache
-from typing import Annotated, NamedTuple
+from typing import Annotated, NamedTuple, cast
 
 import torch
 from jaxtyping import Float, Int
@@ -35,6 +35,11 @@ def ten_digits(n: int = 1000, seed: int | tuple[int, ...] = 0, standard: bool = 
     standard
         Mean 0 and variance 1, or brightness?
 
+    Returns
+    -------
+    Split
+        Pictures of shapes ``(*E, n, 1, 8, 8)`` and ``(*E, 1797 - n, 1, 8, 8)``, and their classes.
+
     Raises
     ------
     ValueError
@@ -58,9 +63,16 @@ def ten_digits(n: int = 1000, seed: int | tuple[int, ...] = 0, standard: bool = 
 
 @lru_cache
 def pictures() -> tuple[Tensor, Tensor]:
-    """Every picture, pixels from 0 to 16, and its class; nobody writes into them."""
-    from sklearn.datasets import load_digits
+    """Every picture, pixels from 0 to 16, and its class; nobody writes into them.
 
-    found = load_digits()
+    Returns
+    -------
+    tuple[Tensor, Tensor]
+        Shapes ``(1797, 1, 8, 8)``, in float64, and ``(1797,)``, whole numbers.
+    """
+    from sklearn.datasets import load_digits
+    from sklearn.utils import Bunch
+
+    found = cast(Bunch, load_digits())
     pixels = torch.from_numpy(found.images)[:, None]
     return pixels, torch.from_numpy(found.target).long()

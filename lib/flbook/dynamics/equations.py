@@ -13,7 +13,21 @@ State = dict[str, Number]
 def integrate(rate: Callable[[State], State], state: State, times: Float[ndarray, " t"], dt: float) -> State:
     """The solution at the given times (the first is the start), stacked along a new last axis.
 
-    Steps are `dt` or a little shorter, so that every time is met.
+    Parameters
+    ----------
+    rate
+        Time derivative of the state, a function of the state.
+    state
+        Numbers or arrays by name, at the first time.
+    times
+        Times in ascending order, shape ``(t,)``.
+    dt
+        Step size; steps are shorter where no whole number of them fits between two times.
+
+    Returns
+    -------
+    dict[str, ndarray]
+        Under each name of `state` an array of shape ``(*own, t)``, with ``*own`` its shape at the start.
 
     Examples
     --------

@@ -30,14 +30,19 @@ def outputs_on_noise(
         What the k filters of the network make of the pre-activations, ``(members, points, K)``, that K filters have: K
         is k, or 2 k for a rival that also asks what the initial filters see.
     root
-        R, with :math:`R^\top R` the covariance of what the filters see. The product is taken in its dtype, and becomes
-        that of `a` before the filters respond.
+        R, shape ``(*E, G, K)``, with :math:`R^\top R` the covariance of what the filters see. The product is taken in
+        its dtype, and becomes that of `a` before the filters respond.
     a
-        Output weights.
+        Output weights, shape ``(*#E, k)``.
     standard
-        g, standard normal numbers.
+        g, standard normal numbers, shape ``(points, G)``.
     bias
-        Added to the pre-activations of each filter.
+        Added to the pre-activations of each filter, shape ``(*#E, K)``.
+
+    Returns
+    -------
+    Tensor
+        Outputs, shape ``(*E, points)``, in the dtype of `a`.
 
     Examples
     --------

@@ -22,7 +22,22 @@ class Gram(NamedTuple):
 
     @classmethod
     def of(cls, sample: Sample, w: Float[Tensor, "*E k d"], b: Float[Tensor, "*E k"] | None = None) -> "Gram":
-        """From given data and filters, the +1 filters first."""
+        """From given data and filters, the +1 filters first.
+
+        Parameters
+        ----------
+        sample
+            What a data model drew, n samples.
+        w
+            Filters of both signs, shape ``(*E, k, d)``.
+        b
+            Their biases, shape ``(*E, k)``; 0 if None.
+
+        Returns
+        -------
+        Gram
+            On the device and in the dtype of the filters.
+        """
         mu, xi = sample.mu.to(w), sample.xi.to(w)
         if xi.shape[-1] != w.shape[-1]:
             raise ValueError(f"noise of shape {tuple(xi.shape)} and filters of shape {tuple(w.shape)} differ in d")
@@ -39,9 +54,16 @@ class Gram(NamedTuple):
     def with_signals(self, mu_norm: Float[Tensor, "*#E mu"]) -> "Gram":
         """A new last ensemble axis of signal strengths: the same directions, mu scaled from 1 to each |mu|.
 
-        The strengths may differ between members: then `mu_norm` has their axes, each of its size or 1, before the new.
+        Parameters
+        ----------
+        mu_norm
+            Signal strengths, shape ``(*#E, mu)``. Where they differ between members it has their axes, each of its size
+            or 1, before the new. 0 is allowed, as the edge of a phase diagram where there is nothing to learn.
 
-        0 is allowed here, as the edge of a phase diagram where there is nothing to learn.
+        Returns
+        -------
+        Gram
+            Inner products with the ensemble axes ``(*E, mu)``.
         """
         if not bool((torch.isfinite(mu_norm) & (mu_norm >= 0)).all()):
             raise ValueError(f"mu_norm must be finite and not negative; got {mu_norm.tolist()}")
@@ -52,7 +74,18 @@ class Gram(NamedTuple):
         )
 
     def to(self, *where: Any) -> "Gram":
-        """On another device or in another dtype."""
+        """On another device or in another dtype.
+
+        Parameters
+        ----------
+        *where
+            A device, a dtype or both, as ``Tensor.to`` takes them.
+
+        Returns
+        -------
+        Gram
+            The same numbers there.
+        """
         return Gram(*(part.to(*where) for part in self))
 
 
@@ -61,7 +94,19 @@ def joint_gram(
 ) -> Float[Tensor, "*E K K"]:
     """Inner products of trained and initial filters side by side, K = 2 k: what a lazy rival shows to fresh noise.
 
-    now, cross, before: of trained filters, of trained with initial ones, of initial ones.
+    Parameters
+    ----------
+    now
+        Inner products of trained filters, shape ``(*E, k, k)``.
+    cross
+        Those of trained with initial ones, shape ``(*E, k, k)``.
+    before
+        Those of initial ones, shape ``(*#E, k, k)``.
+
+    Returns
+    -------
+    Tensor
+        Shape ``(*E, K, K)``, the trained filters first.
 
     Examples
     --------
@@ -75,7 +120,20 @@ def add_product(out: Float[Tensor, "*E k n"], rows: Float[Tensor, "*E k n"],
                 shared: Float[Tensor, "*#E n n"]) -> Float[Tensor, "*E k n"]:
     """``out + rows @ shared``, in the place of `out`: one large product for the members that share a matrix.
 
-    They share it where it has no size along the last ensemble axes, of signal strengths for example.
+    Parameters
+    ----------
+    out
+        The summand, shape ``(*E, k, n)``.
+    rows
+        The left factor, shape ``(*E, k, n)``.
+    shared
+        The right factor, shape ``(*#E, n, n)``: members share it where the last ensemble axes, of signal strengths for
+        example, have size 1.
+
+    Returns
+    -------
+    Tensor
+        Shape ``(*E, k, n)``.
 
     Examples
     --------

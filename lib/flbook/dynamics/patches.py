@@ -39,7 +39,20 @@ class Basis(NamedTuple):
 
     @classmethod
     def of(cls, vectors: Float[Tensor, "*#E N d"], w: Float[Tensor, "*E k d"]) -> "Basis":
-        """From the vectors and filters themselves."""
+        """From the vectors and filters themselves.
+
+        Parameters
+        ----------
+        vectors
+            The basis, features first, shape ``(*#E, N, d)``.
+        w
+            Initial filters, shape ``(*E, k, d)``.
+
+        Returns
+        -------
+        Basis
+            On the device and in the dtype of the filters.
+        """
         if vectors.shape[-1] != w.shape[-1]:
             raise ValueError(f"vectors of shape {tuple(vectors.shape)} and filters of shape {tuple(w.shape)} differ in "
                              "d")
@@ -48,7 +61,18 @@ class Basis(NamedTuple):
         return cls(*(torch.einsum("...sd,...td->...st", one, other) for one, other in products))
 
     def to(self, *where: Any) -> "Basis":
-        """On another device or in another dtype."""
+        """On another device or in another dtype.
+
+        Parameters
+        ----------
+        *where
+            A device, a dtype or both, as ``Tensor.to`` takes them.
+
+        Returns
+        -------
+        Basis
+            The same numbers there.
+        """
         return Basis(*(part.to(*where) for part in self))
 
 
@@ -59,7 +83,7 @@ class PatchTraining(EmpiricalProblem, Checked):
     Parameters are ``{"c": (*E, k, N)}``, and with weights that decay ``"start": (*E,)``, the multiplier of the initial
     filters. Any rule that is linear in gradients runs on them.
 
-    Parameters
+    Attributes
     ----------
     basis
         Inner products; the first `features` vectors are features, the others noise.
@@ -117,60 +141,199 @@ class PatchTraining(EmpiricalProblem, Checked):
     @classmethod
     def of(cls, vectors: Float[Tensor, "*#E N d"], mix: Float[Tensor, "*#E n P N"], observed: Float[Tensor, "*#E n"],
            cnn: TwoLayerCNN, **options: Any) -> "PatchTraining":
-        """The same problem as ``Training(cnn, mix @ vectors, observed)``."""
+        """The same problem as ``Training(cnn, mix @ vectors, observed)``.
+
+        Parameters
+        ----------
+        vectors
+            The basis, features first, shape ``(*#E, N, d)``.
+        mix
+            Coefficients of each patch on the basis, shape ``(*#E, n, P, N)``.
+        observed
+            Labels of the loss, shape ``(*#E, n)``.
+        cnn
+            The network before training, with k = 2 m filters; its parameters carry the ensemble axes.
+        **options
+            Other fields of the problem: `loss`, `features`, `sigma_xi`, `orthogonal`.
+
+        Returns
+        -------
+        PatchTraining
+            The problem, on the device and in the dtype of the network.
+        """
         w = cnn.w.detach().flatten(-3, -2)
         return cls(Basis.of(vectors, w), mix.to(w), observed.to(w), cnn.scale * signs(w.shape[-2], w), cnn.activation,
                    **options)
 
     def to(self, *where: Any) -> "PatchTraining":
-        """On another device or in another dtype."""
+        """On another device or in another dtype.
+
+        Parameters
+        ----------
+        *where
+            A device, a dtype or both, as ``Tensor.to`` takes them.
+
+        Returns
+        -------
+        PatchTraining
+            The same problem there.
+        """
         moved = {name: getattr(self, name).to(*where) for name in ("basis", "mix", "observed", "a")}
         return replace(self, **moved)
 
     def start(self) -> Params:
-        """Coefficients before training: zero."""
+        """Coefficients before training: zero.
+
+        Returns
+        -------
+        Params
+            ``{"c": (*E, k, N)}``.
+        """
         b = self.basis
         shapes = b.b_b.shape[:-2], b.w_b.shape[:-2], self.mix.shape[:-3], self.observed.shape[:-1]
         return {"c": b.w_b.new_zeros(*torch.broadcast_shapes(*shapes), *b.w_b.shape[-2:])}
 
     def decaying(self, params: Params) -> Params:
-        """The same with the multiplier of the initial weights, which starts at 1."""
+        """The same with the multiplier of the initial weights, which starts at 1.
+
+        Parameters
+        ----------
+        params
+            Coefficients, as `start` makes them.
+
+        Returns
+        -------
+        Params
+            The parameters, with ``"start"`` of shape ``*E`` beside them.
+        """
         return params | {"start": torch.ones_like(params["c"][..., 0, 0])}
 
     def preactivations(self, params: Params) -> Float[Tensor, "*E k N"]:
-        r"""What the filters see of each vector: :math:`\langle w_k, b_s\rangle`."""
+        r"""What the filters see of each vector: :math:`\langle w_k, b_s\rangle`.
+
+        Parameters
+        ----------
+        params
+            Coefficients, as `start` or `decaying` makes them.
+
+        Returns
+        -------
+        Tensor
+            Shape ``(*E, k, N)``.
+        """
         kept = params["start"][..., None, None] if "start" in params else 1
         return kept * self.basis.w_b + torch.einsum("...ks,...st->...kt", params["c"], self.basis.b_b)
 
     def overlaps(self, params: Params) -> Float[Tensor, "*E k F"]:
-        r"""What the filters see of the features: :math:`\langle w_k, v_f\rangle`."""
+        r"""What the filters see of the features: :math:`\langle w_k, v_f\rangle`.
+
+        Parameters
+        ----------
+        params
+            Coefficients, as `start` or `decaying` makes them.
+
+        Returns
+        -------
+        Tensor
+            Shape ``(*E, k, F)`` for F features.
+        """
         return self.preactivations(params)[..., : self.features]
 
     def on_patches(self, params: Params) -> Float[Tensor, "*E k n P"]:
-        """Pre-activations of all training patches."""
+        """Pre-activations of all training patches.
+
+        Parameters
+        ----------
+        params
+            Coefficients, as `start` or `decaying` makes them.
+
+        Returns
+        -------
+        Tensor
+            Shape ``(*E, k, n, P)``.
+        """
         return torch.einsum("...ks,...nps->...knp", self.preactivations(params), self.mix)
 
     def respond(self, z: Tensor) -> Tensor:
-        """What filters make of the pre-activations of training patches."""
+        """What filters make of the pre-activations of training patches.
+
+        Parameters
+        ----------
+        z
+            Pre-activations in the form of `on_patches`, shape ``(*E, k, n, P)``.
+
+        Returns
+        -------
+        Tensor
+            Responses, of the shape of `z`.
+        """
         return self.activation(z)
 
     def slope(self, z: Tensor) -> Tensor:
-        """The derivative of `respond`."""
+        """The derivative of `respond`.
+
+        Parameters
+        ----------
+        z
+            Pre-activations in the form of `on_patches`, shape ``(*E, k, n, P)``.
+
+        Returns
+        -------
+        Tensor
+            Slopes, of the shape of `z`.
+        """
         return self.activation.slope(z)
 
     def vjp(self, upstream: Tensor, z: Tensor) -> Tensor:
-        """`upstream` times `slope`."""
+        """`upstream` times `slope`.
+
+        Parameters
+        ----------
+        upstream
+            A factor of a shape that broadcasts with that of `z`.
+        z
+            Pre-activations in the form of `on_patches`, shape ``(*E, k, n, P)``.
+
+        Returns
+        -------
+        Tensor
+            The product, of the shape that these broadcast to.
+        """
         return self.activation.vjp(upstream, z)
 
     def outputs(self, params: Params) -> Float[Tensor, "*E n"]:
-        """Outputs on the training samples."""
+        """Outputs on the training samples.
+
+        Parameters
+        ----------
+        params
+            Coefficients, as `start` or `decaying` makes them.
+
+        Returns
+        -------
+        Tensor
+            Shape ``(*E, n)``.
+        """
         return self._outputs(self.on_patches(params))
 
     def _outputs(self, z: Tensor) -> Tensor:
         return self.a @ self.respond(z).sum(-1)
 
     def gradient_at(self, params: Params, observed: Tensor) -> Params:
-        """The gradient's own coefficients on the basis; not the derivative in c."""
+        """The gradient's own coefficients on the basis; not the derivative in c.
+
+        Parameters
+        ----------
+        params
+            Coefficients, as `start` or `decaying` makes them.
+        observed
+            Labels, shape ``(*#E, n)``.
+
+        Returns
+        -------
+        Params
+            The gradient, in the form of `params`.
+        """
         z = self.on_patches(params)
         derivative = self.loss.slope(self._outputs(z), observed) / observed.shape[-1]
         pulled = self.vjp(self.a[:, None, None] * derivative[..., None, :, None], z)
@@ -178,7 +341,18 @@ class PatchTraining(EmpiricalProblem, Checked):
         return grad | ({"start": torch.zeros_like(params["start"])} if "start" in params else {})
 
     def norm(self, direction: Params) -> Float[Tensor, "*E"]:
-        """Euclidean length of the weights that a direction in coefficients stands for."""
+        """Euclidean length of the weights that a direction in coefficients stands for.
+
+        Parameters
+        ----------
+        direction
+            A direction in the form of the parameters.
+
+        Returns
+        -------
+        Tensor
+            Shape ``*E``.
+        """
         b, c = self.basis, direction["c"]
         square = torch.einsum("...ks,...st,...kt->...", c, b.b_b, c)
         if "start" in direction:
@@ -187,20 +361,53 @@ class PatchTraining(EmpiricalProblem, Checked):
         return square.clamp(min=0).sqrt()
 
     def output_gradients(self, params: Params) -> Float[Tensor, "*E n n"]:
-        r"""Inner products :math:`\langle\nabla f_i, \nabla f_j\rangle` of gradients of outputs: the tangent kernel."""
+        r"""Inner products :math:`\langle\nabla f_i, \nabla f_j\rangle` of gradients of outputs: the tangent kernel.
+
+        Parameters
+        ----------
+        params
+            Coefficients, as `start` or `decaying` makes them.
+
+        Returns
+        -------
+        Tensor
+            Shape ``(*E, n, n)``.
+        """
         slope = self.a[:, None, None] * self.slope(self.on_patches(params))
         part = torch.einsum("...knp,...nps->...kns", slope, self.mix)
         return torch.einsum("...kns,...st,...kmt->...nm", part, self.basis.b_b, part)
 
     def weight_gram(self, params: Params) -> Float[Tensor, "*E k k"]:
-        r"""Inner products :math:`\langle w_k(t), w_l(t)\rangle` of the trained filters, in float64."""
+        r"""Inner products :math:`\langle w_k(t), w_l(t)\rangle` of the trained filters, in float64.
+
+        Parameters
+        ----------
+        params
+            Coefficients, as `start` or `decaying` makes them.
+
+        Returns
+        -------
+        Tensor
+            Shape ``(*E, k, k)``.
+        """
         b, c = self.basis.to(torch.float64), params["c"].double()
         kept = params["start"].double()[..., None, None] if "start" in params else 1
         half = torch.einsum("...ks,...ls->...kl", c, kept * b.w_b + torch.einsum("...ks,...st->...kt", c, b.b_b) / 2)
         return kept**2 * b.w_w + half + half.mT
 
     def fresh_root(self, params: Params) -> Float[Tensor, "*E K K"]:
-        """The root of the law of what a fresh noise patch shows the filters, in float64."""
+        r"""The root of the law of what a fresh noise patch shows the filters, in float64.
+
+        Parameters
+        ----------
+        params
+            Coefficients, as `start` or `decaying` makes them.
+
+        Returns
+        -------
+        Tensor
+            R of shape ``(*E, K, K)``, with :math:`R^\top R` the covariance; K is `test_directions`.
+        """
         products, seen = self._meets(params)
         variance = products.diagonal(dim1=-2, dim2=-1)
         if self.orthogonal and self.features:
@@ -211,12 +418,35 @@ class PatchTraining(EmpiricalProblem, Checked):
     def fresh(self, params: Params, standard: Float[Tensor, "points K"]) -> Float[Tensor, "*E points K"]:
         """Pre-activations of fresh noise patches, exactly distributed.
 
-        standard: standard normal numbers, `test_directions` for each patch.
+        Parameters
+        ----------
+        params
+            Coefficients, as `start` or `decaying` makes them.
+        standard
+            Standard normal numbers, shape ``(points, K)``: `test_directions` for each patch.
+
+        Returns
+        -------
+        Tensor
+            Shape ``(*E, points, K)``.
         """
         return (standard.double() @ self.fresh_root(params)).to(params["c"])
 
     def fresh_outputs(self, params: Params, standard: Float[Tensor, "points K"]) -> Float[Tensor, "*E points"]:
-        """Outputs on fresh noise patches alone."""
+        """Outputs on fresh noise patches alone.
+
+        Parameters
+        ----------
+        params
+            Coefficients, as `start` or `decaying` makes them.
+        standard
+            Standard normal numbers, shape ``(points, K)``: `test_directions` for each patch.
+
+        Returns
+        -------
+        Tensor
+            Shape ``(*E, points)``.
+        """
         return outputs_on_noise(self.respond_to_fresh, self.fresh_root(params), self.a, standard)
 
     def _meets(self, params: Params) -> tuple[Tensor, Tensor]:
@@ -224,29 +454,82 @@ class PatchTraining(EmpiricalProblem, Checked):
         return self.weight_gram(params), self.overlaps(params).double()
 
     def respond_to_fresh(self, z: Float[Tensor, "*E points K"]) -> Float[Tensor, "*E points k"]:
-        """What filters make of noise patches, from their pre-activations in the form of `fresh`."""
+        """What filters make of noise patches, from their pre-activations in the form of `fresh`.
+
+        Parameters
+        ----------
+        z
+            Pre-activations, shape ``(*E, points, K)``.
+
+        Returns
+        -------
+        Tensor
+            Responses of the k filters, shape ``(*E, points, k)``.
+        """
         return self.activation(z)
 
     def noise_outputs(self, z: Float[Tensor, "*E points K"]) -> Float[Tensor, "*E points"]:
-        """Outputs on noise patches alone, from their pre-activations in the form of `fresh`."""
+        """Outputs on noise patches alone, from their pre-activations in the form of `fresh`.
+
+        Parameters
+        ----------
+        z
+            Pre-activations, shape ``(*E, points, K)``.
+
+        Returns
+        -------
+        Tensor
+            Shape ``(*E, points)``.
+        """
         return self.respond_to_fresh(z) @ self.a
 
     def feature_outputs(self, params: Params, strength: Float[Tensor, "s F"]) -> Float[Tensor, "*E s"]:
-        """Outputs on single patches, each a combination of features."""
+        """Outputs on single patches, each a combination of features.
+
+        Parameters
+        ----------
+        params
+            Coefficients, as `start` or `decaying` makes them.
+        strength
+            Coefficients on the features of s patches, shape ``(s, F)``.
+
+        Returns
+        -------
+        Tensor
+            Shape ``(*E, s)``.
+        """
         return torch.einsum("k,...ks->...s", self.a, self.activation(
             torch.einsum("...kf,sf->...ks", self.overlaps(params), strength.to(self.a))))
 
     @property
     def test_directions(self) -> int:
-        """How many Gaussian numbers one fresh noise patch takes."""
+        """How many Gaussian numbers one fresh noise patch takes.
+
+        Returns
+        -------
+        int
+            K = k, one a filter.
+        """
         return self.basis.w_w.shape[-1]
 
     def linear(self) -> "PatchTraining":
-        """The network with its activation taken away: a linear classifier of the sum of the patches."""
+        """The network with its activation taken away: a linear classifier of the sum of the patches.
+
+        Returns
+        -------
+        PatchTraining
+            The rival, with parameters of the same form.
+        """
         return replace(self, activation=identity)
 
     def lazy(self) -> "LazyPatchTraining":
-        """The network's first-order expansion about its start."""
+        """The network's first-order expansion about its start.
+
+        Returns
+        -------
+        LazyPatchTraining
+            The rival, with parameters of the same form.
+        """
         return convert(self, LazyPatchTraining)
 
 
@@ -254,15 +537,50 @@ class LazyPatchTraining(PatchTraining):
     r"""Filters respond as :math:`\sigma(z_0) + \sigma'(z_0)(z - z_0)`, with :math:`z_0` what they saw at the start."""
 
     def respond(self, z: Tensor) -> Tensor:
-        """First-order response."""
+        """First-order response.
+
+        Parameters
+        ----------
+        z
+            Pre-activations in the form of `on_patches`, shape ``(*E, k, n, P)``.
+
+        Returns
+        -------
+        Tensor
+            Responses, of the shape of `z`.
+        """
         return tangent(self.activation, z, self.on_patches(self.start()))
 
     def slope(self, z: Tensor) -> Tensor:
-        """Its slope, the same at every step."""
+        """Its slope, the same at every step.
+
+        Parameters
+        ----------
+        z
+            Pre-activations now, on which the slope does not depend.
+
+        Returns
+        -------
+        Tensor
+            Shape ``(*E, k, n, P)``.
+        """
         return self.activation.slope(self.on_patches(self.start()))
 
     def vjp(self, upstream: Tensor, z: Tensor) -> Tensor:
-        """`upstream` times `slope`."""
+        """`upstream` times `slope`.
+
+        Parameters
+        ----------
+        upstream
+            A factor of a shape that broadcasts with that of the slope.
+        z
+            Pre-activations now, on which the slope does not depend.
+
+        Returns
+        -------
+        Tensor
+            The product, of the shape that these broadcast to.
+        """
         return upstream * self.slope(z)
 
     def _meets(self, params: Params) -> tuple[Tensor, Tensor]:
@@ -274,16 +592,46 @@ class LazyPatchTraining(PatchTraining):
         return joint_gram(now, cross, b.w_w), torch.cat([seen, b.w_b[..., : self.features].expand_as(seen)], -2)
 
     def respond_to_fresh(self, z: Float[Tensor, "*E points K"]) -> Float[Tensor, "*E points k"]:
-        """First-order response to noise patches."""
+        """First-order response to noise patches.
+
+        Parameters
+        ----------
+        z
+            Pre-activations in the form of `fresh`, shape ``(*E, points, K)``, K = 2 k.
+
+        Returns
+        -------
+        Tensor
+            Responses of the k filters, shape ``(*E, points, k)``.
+        """
         return tangent(self.activation, *z.chunk(2, -1))
 
     def feature_outputs(self, params: Params, strength: Float[Tensor, "s F"]) -> Float[Tensor, "*E s"]:
-        """First-order outputs on combinations of features."""
+        """First-order outputs on combinations of features.
+
+        Parameters
+        ----------
+        params
+            Coefficients, as `start` or `decaying` makes them.
+        strength
+            Coefficients on the features of s patches, shape ``(s, F)``.
+
+        Returns
+        -------
+        Tensor
+            Shape ``(*E, s)``.
+        """
         now, before = (torch.einsum("...kf,sf->...ks", self.overlaps(p), strength.to(self.a))
                        for p in (params, self.start()))
         return torch.einsum("k,...ks->...s", self.a, tangent(self.activation, now, before))
 
     @property
     def test_directions(self) -> int:
-        """Trained and initial filters."""
+        """Trained and initial filters.
+
+        Returns
+        -------
+        int
+            K = 2 k.
+        """
         return 2 * super().test_directions

@@ -28,7 +28,12 @@ def tangent_kernel(
     problem, params
         The network and its weights.
     x, other
-        Samples; `other` is `x` if None.
+        n and p samples, in the form that the network takes; `other` is `x` if None.
+
+    Returns
+    -------
+    Tensor
+        Shape ``(*E, n, p)``.
 
     Examples
     --------
@@ -60,9 +65,14 @@ def neuron_kernel(
     model
         Its activation is used.
     w
-        The neurons.
+        The neurons, shape ``(*E, N, d)``.
     x, other
-        Samples; `other` is `x` if None.
+        Samples, shapes ``(*#E, n, d)`` and ``(*#E, p, d)``; `other` is `x` if None.
+
+    Returns
+    -------
+    Tensor
+        Shape ``(*E, n, p)``.
     """
     other = x if other is None else other
     slopes = [model.activation.slope(torch.einsum("...nd,...kd->...nk", samples, w)) for samples in (x, other)]
@@ -87,11 +97,16 @@ def kernel_descent(
     Parameters
     ----------
     kernel, cross
-        :math:`\Theta(X, X)` and :math:`\Theta(x, X)`.
+        :math:`\Theta(X, X)` and :math:`\Theta(x, X)`, shapes ``(*E, n, n)`` and ``(*E, p, n)``.
     y
-        Labels.
+        Labels, shape ``(*#E, n)``.
     steps, lr
         T and :math:`\eta`.
+
+    Returns
+    -------
+    Tensor
+        Outputs, shape ``(*E, p)``.
 
     Raises
     ------
@@ -127,11 +142,16 @@ def kernel_ridge(
     Parameters
     ----------
     kernel, cross
-        :math:`\Theta(X, X)` and :math:`\Theta(x, X)`.
+        :math:`\Theta(X, X)` and :math:`\Theta(x, X)`, shapes ``(*E, n, n)`` and ``(*E, p, n)``.
     y
-        Labels.
+        Labels, shape ``(*#E, n)``.
     ridge
         k values of :math:`\lambda`, on the kernel's device or on the CPU.
+
+    Returns
+    -------
+    Tensor
+        Shape ``(*E, k, p)``.
 
     Raises
     ------
@@ -148,5 +168,16 @@ def kernel_ridge(
 
 
 def relative_change(now: Float[Tensor, "*E a b"], before: Float[Tensor, "*#E a b"]) -> Float[Tensor, "*E"]:
-    r""":math:`\|A - B\|_F / \|B\|_F` of two matrices: how far weights, or a kernel, have moved."""
+    r""":math:`\|A - B\|_F / \|B\|_F` of two matrices: how far weights, or a kernel, have moved.
+
+    Parameters
+    ----------
+    now, before
+        A and B, shapes ``(*E, a, b)`` and ``(*#E, a, b)``.
+
+    Returns
+    -------
+    Tensor
+        Shape ``*E``.
+    """
     return (now - before).square().sum((-2, -1)).sqrt() / before.square().sum((-2, -1)).sqrt()

@@ -34,8 +34,8 @@ def draw_gram(
 ) -> Gram:
     r"""The Gram matrices of n noise patches and k Gaussian filters beside a signal of unit length, in float64.
 
-    Ensemble axes: ``d`` if a tuple, then ``seed`` if a tuple. The same normal numbers serve every d, so curves over d
-    are smooth. Use ``.with_signals(mu_norm)`` for signals of other lengths.
+    The same normal numbers serve every d, so curves over d are smooth. Use ``.with_signals(mu_norm)`` for signals of
+    other lengths.
 
     Parameters
     ----------
@@ -47,6 +47,11 @@ def draw_gram(
         Is the noise orthogonal to the signal?
     seed
         Of all draws.
+
+    Returns
+    -------
+    Gram
+        Its ensemble axes are ``d`` if a tuple, then ``seed`` if a tuple.
 
     Raises
     ------
@@ -103,6 +108,11 @@ def draw_training(
     seed
         Of all draws but that of the flips, which all members share.
 
+    Returns
+    -------
+    GramTraining
+        The problems of 2 m ReLU filters without biases, each of weight 1/m in the output.
+
     Raises
     ------
     ValueError
@@ -121,7 +131,15 @@ def draw_training(
 
 
 def check_room(n: int, k: int, d: int) -> None:
-    """Refuse a dimension too small for n noise patches and k filters to be independent beside the signal."""
+    """Refuse a dimension too small for n noise patches and k filters to be independent beside the signal.
+
+    Parameters
+    ----------
+    n, k
+        Noise patches and filters of both signs.
+    d
+        Dimension of a patch.
+    """
     check_sizes(n, d)
     if d < n + k + 1:
         raise ValueError(f"d must be at least n + k + 1 = {n + k + 1}, so that {n} noise patches and {k} filters are "
@@ -133,6 +151,20 @@ def bartlett(size: int, degrees: np.ndarray, seed: int) -> Float[Tensor, "degree
 
     Below the diagonal normal numbers, on it the roots of chi-squared numbers with ``degrees - i`` degrees of freedom,
     taken as quantiles at uniform numbers that all dimensions share.
+
+    Parameters
+    ----------
+    size
+        Number N of vectors.
+    degrees
+        The dimensions, whole numbers, shape ``(degrees,)``.
+    seed
+        Seed of all draws.
+
+    Returns
+    -------
+    Tensor
+        Shape ``(degrees, N, N)``, in float64.
     """
     normal = rng.normal((size, size), seed, "Bartlett").tril(-1)
     uniform = rng.numpy_generator(seed, "chi squared").random(size)

@@ -51,7 +51,7 @@ class Ridge:
     With :math:`\lambda = \sigma_y^2/\psi^2` it is the Bayes estimator for tasks :math:`\beta \sim N(0, \psi^2 I)` and
     label noise :math:`\sigma_y`.
 
-    Parameters
+    Attributes
     ----------
     lam
         A number above 0 (without a ridge take `LeastSquares`), or a positive definite matrix (d, d) that takes the
@@ -92,7 +92,7 @@ class KernelRidge(Checked):
     The mean of a Gaussian process of covariance k under label noise of variance :math:`\lambda`; with
     :math:`k(x, x') = \langle x, x'\rangle` it is `Ridge` of the same :math:`\lambda`.
 
-    Parameters
+    Attributes
     ----------
     kernel
         Maps points (*E, n, d) and (*E, p, d) to (*E, n, p), such as those of `flbook.models.kernels`.
@@ -150,7 +150,7 @@ class GradientStep(Checked):
 
     .. math:: \beta_{l+1} = \beta_l + \frac{\eta}{n} \sum_i (y_i - \langle\beta_l, x_i\rangle)\, x_i
 
-    Parameters
+    Attributes
     ----------
     eta
         One step size for all steps, or a tuple with one for each.
@@ -215,7 +215,7 @@ class DiscreteMMSE(Checked):
     .. math:: \hat\beta = \frac{\sum_m p_m \beta_m}{\sum_m p_m}, \qquad
               p_m = \exp\Big(-\frac{1}{2\sigma_y^2} \sum_i (y_i - \langle\beta_m, x_i\rangle)^2\Big)
 
-    Parameters
+    Attributes
     ----------
     pool
         The tasks, shape (pool, d).
@@ -251,7 +251,18 @@ class DiscreteMMSE(Checked):
                              f"{tuple(self.pool.shape)}")
 
     def weights(self, context: Context) -> Float[Tensor, "*E d"]:
-        """The posterior mean of the task."""
+        """The posterior mean of the task.
+
+        Parameters
+        ----------
+        context
+            Prompts of n examples, inputs of shape ``(*E, n, d)``.
+
+        Returns
+        -------
+        Tensor
+            Shape ``(*E, d)``.
+        """
         gram = torch.einsum("...nd,...ne->...de", context.x, context.x)
         labelled = torch.einsum("...n,...nd->...d", context.y, context.x)
         top = torch.full_like(labelled[..., :1], -math.inf)
@@ -282,6 +293,11 @@ def predict_each(predictor: Callable[[Context, Tensor], Tensor], context: Contex
         Called as the estimators of this file are.
     context
         Prompts, inputs of shape ``(*E, n, d)``.
+
+    Returns
+    -------
+    Tensor
+        Shape ``(*E, n)``.
 
     Examples
     --------

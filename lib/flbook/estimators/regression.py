@@ -14,6 +14,18 @@ ITERATIONS = 1000  # of conjugate gradients; a kernel matrix with a ridge takes 
 def averaging(x: Float[Tensor, "*E n d"], observed: Float[Tensor, "*E n"]) -> Float[Tensor, "*E d"]:
     r"""The averaging classifier :math:`w = \sum_i \tilde y_i x_i`; it predicts the sign of :math:`\langle w, x\rangle`.
 
+    Parameters
+    ----------
+    x
+        Samples, shape ``(*E, n, d)``.
+    observed
+        Labels :math:`\tilde y_i`, shape ``(*E, n)``.
+
+    Returns
+    -------
+    Tensor
+        Weights w, shape ``(*E, d)``.
+
     Source: derived in the lecture on the data model.
 
     Examples
@@ -26,6 +38,18 @@ def averaging(x: Float[Tensor, "*E n d"], observed: Float[Tensor, "*E n"]) -> Fl
 
 def weighted_second_moment(x: Float[Tensor, "*E n d"], weight: Float[Tensor, "*E n"]) -> Float[Tensor, "*E d d"]:
     r"""The matrix :math:`\frac1n\sum_i T_i x_i x_i^\top`; its top eigenvector is the spectral estimate of a direction.
+
+    Parameters
+    ----------
+    x
+        Samples, shape ``(*E, n, d)``.
+    weight
+        Weights :math:`T_i`, shape ``(*E, n)``.
+
+    Returns
+    -------
+    Tensor
+        Shape ``(*E, d, d)``.
 
     Source: Lu and Li (2020), equation (2).
     """
@@ -46,6 +70,11 @@ def min_norm(features: Float[Tensor, "*#E n N"], y: Float[Tensor, "*#E n"]) -> F
         :math:`\Phi`, shape ``(*E, n, N)``.
     y
         Labels, shape ``(*E, n)``.
+
+    Returns
+    -------
+    Tensor
+        Weights :math:`\hat a`, shape ``(*E, N)``.
 
     Raises
     ------
@@ -202,6 +231,11 @@ def hard_margin(x_x: Float[Tensor, "*E n n"], observed: Float[Tensor, "*E n"]) -
         Inner products of the samples, shape ``(*E, n, n)``.
     observed
         Labels, -1 or +1, shape ``(*E, n)``.
+
+    Returns
+    -------
+    Tensor
+        Coefficients c, shape ``(*E, n)``.
 
     Raises
     ------

@@ -18,13 +18,34 @@ class Activation:
     """What every activation has."""
 
     def slope(self, z: Tensor) -> Tensor:
-        """The derivative."""
+        r"""The derivative.
+
+        Parameters
+        ----------
+        z
+            Pre-activations, any shape.
+
+        Returns
+        -------
+        Tensor
+            :math:`\sigma'(z)`, of the shape of z.
+        """
         raise NotImplementedError
 
     def vjp(self, upstream: Tensor, z: Tensor) -> Tensor:
         r""":math:`u\,\sigma'(z)`, the derivative in z of a loss whose derivative in :math:`\sigma(z)` is u.
 
-        upstream: u, of a shape that broadcasts against that of z.
+        Parameters
+        ----------
+        upstream
+            u, of a shape that broadcasts against that of z.
+        z
+            Pre-activations, any shape.
+
+        Returns
+        -------
+        Tensor
+            Derivative in z, of the shape of both.
         """
         return upstream * self.slope(z)
 
@@ -47,11 +68,35 @@ class ReLUPower(Checked, Activation):
         return z.relu() if self.q == 1 else z.relu() ** self.q
 
     def slope(self, z: Tensor) -> Tensor:
-        """The derivative."""
+        r"""The derivative.
+
+        Parameters
+        ----------
+        z
+            Pre-activations, any shape.
+
+        Returns
+        -------
+        Tensor
+            :math:`q \max(z, 0)^{q-1}`, of the shape of z.
+        """
         return (z > 0).to(z.dtype) if self.q == 1 else self.q * z.relu() ** (self.q - 1)
 
     def vjp(self, upstream: Tensor, z: Tensor) -> Tensor:
-        r""":math:`u\,\sigma'(z)`; for ReLU u where z is positive, without an array of zeros and ones."""
+        r""":math:`u\,\sigma'(z)`; for ReLU u where z is positive, without an array of zeros and ones.
+
+        Parameters
+        ----------
+        upstream
+            u, of a shape that broadcasts against that of z.
+        z
+            Pre-activations, any shape.
+
+        Returns
+        -------
+        Tensor
+            Derivative in z, of the shape of both.
+        """
         return torch.ops.aten.threshold_backward(upstream, z, 0) if self.q == 1 else super().vjp(upstream, z)
 
 
@@ -72,7 +117,18 @@ class Power(Checked, Activation):
         return z**self.q
 
     def slope(self, z: Tensor) -> Tensor:
-        """The derivative."""
+        """The derivative.
+
+        Parameters
+        ----------
+        z
+            Pre-activations, any shape.
+
+        Returns
+        -------
+        Tensor
+            :math:`q z^{q-1}`, of the shape of z.
+        """
         return self.q * z ** (self.q - 1)
 
 
@@ -87,11 +143,35 @@ class LeakyReLU(Checked, Activation):
         return torch.nn.functional.leaky_relu(z, self.leak)
 
     def slope(self, z: Tensor) -> Tensor:
-        """The derivative."""
+        r"""The derivative.
+
+        Parameters
+        ----------
+        z
+            Pre-activations, any shape.
+
+        Returns
+        -------
+        Tensor
+            1 where z is positive, else :math:`\alpha`, of the shape of z.
+        """
         return self.leak + (1 - self.leak) * (z > 0).to(z.dtype)
 
     def vjp(self, upstream: Tensor, z: Tensor) -> Tensor:
-        r""":math:`u\,\sigma'(z)` in one pass."""
+        r""":math:`u\,\sigma'(z)` in one pass.
+
+        Parameters
+        ----------
+        upstream
+            u, of a shape that broadcasts against that of z.
+        z
+            Pre-activations, any shape.
+
+        Returns
+        -------
+        Tensor
+            Derivative in z, of the shape of both.
+        """
         return torch.ops.aten.leaky_relu_backward(upstream, z, self.leak, False)
 
 
@@ -111,7 +191,18 @@ class SmoothLeakyReLU(Checked, Activation):
         return self.leak * z + (1 - self.leak) / self.sharpness * bend
 
     def slope(self, z: Tensor) -> Tensor:
-        """The derivative."""
+        r"""The derivative.
+
+        Parameters
+        ----------
+        z
+            Pre-activations, any shape.
+
+        Returns
+        -------
+        Tensor
+            :math:`\alpha + (1-\alpha)/(1 + e^{-hz})`, of the shape of z.
+        """
         return self.leak + (1 - self.leak) * torch.sigmoid(self.sharpness * z)
 
 
@@ -126,7 +217,18 @@ class Softplus(Checked, Activation):
         return torch.nn.functional.softplus(z, beta=self.beta)
 
     def slope(self, z: Tensor) -> Tensor:
-        """The derivative."""
+        r"""The derivative.
+
+        Parameters
+        ----------
+        z
+            Pre-activations, any shape.
+
+        Returns
+        -------
+        Tensor
+            :math:`1/(1 + e^{-\beta z})`, of the shape of z.
+        """
         return torch.sigmoid(self.beta * z)
 
 
@@ -139,7 +241,18 @@ class Tanh(Activation):
         return torch.tanh(z)
 
     def slope(self, z: Tensor) -> Tensor:
-        """The derivative."""
+        r"""The derivative.
+
+        Parameters
+        ----------
+        z
+            Pre-activations, any shape.
+
+        Returns
+        -------
+        Tensor
+            :math:`1 - \tanh^2 z`, of the shape of z.
+        """
         return 1 - torch.tanh(z).square()
 
 
@@ -155,7 +268,18 @@ class CentredSigmoid(Activation):
         return torch.tanh(z / 2) / 2
 
     def slope(self, z: Tensor) -> Tensor:
-        """The derivative."""
+        r"""The derivative.
+
+        Parameters
+        ----------
+        z
+            Pre-activations, any shape.
+
+        Returns
+        -------
+        Tensor
+            :math:`\frac14(1 - \tanh^2\frac z2)`, of the shape of z.
+        """
         return (1 - torch.tanh(z / 2).square()) / 4
 
 
@@ -168,7 +292,18 @@ class GELU(Activation):
         return torch.nn.functional.gelu(z)
 
     def slope(self, z: Tensor) -> Tensor:
-        """The derivative."""
+        r"""The derivative.
+
+        Parameters
+        ----------
+        z
+            Pre-activations, any shape.
+
+        Returns
+        -------
+        Tensor
+            :math:`\Phi(z) + z\,\Phi'(z)`, of the shape of z.
+        """
         return torch.special.ndtr(z) + z * torch.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
 
 
@@ -181,12 +316,35 @@ class Erf(Activation):
         return z.erf()
 
     def slope(self, z: Tensor) -> Tensor:
-        """The derivative."""
+        r"""The derivative.
+
+        Parameters
+        ----------
+        z
+            Pre-activations, any shape.
+
+        Returns
+        -------
+        Tensor
+            :math:`\frac{2}{\sqrt\pi} e^{-z^2}`, of the shape of z.
+        """
         return 2 / math.sqrt(math.pi) * (-z.square()).exp()
 
 
 def tangent(activation: Callable[[Tensor], Tensor], z: Tensor, z_0: Tensor) -> Tensor:
     r"""First-order response :math:`\sigma(z_0) + \sigma'(z_0)(z - z_0)`: that of a filter whose features stay.
+
+    Parameters
+    ----------
+    activation
+        An activation with a `slope`.
+    z, z_0
+        Pre-activations now and at the start, of shapes that broadcast.
+
+    Returns
+    -------
+    Tensor
+        Response, of the shape of both.
 
     Examples
     --------

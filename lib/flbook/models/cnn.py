@@ -73,7 +73,18 @@ class TwoLayerCNN(nn.Module):
             self.b = nn.Parameter(b.to(dtype))
 
     def forward(self, x: Float[Tensor, "*#E n P d"]) -> Float[Tensor, "*E n"]:
-        """The network's output for n samples of P patches."""
+        """The network's output for n samples of P patches.
+
+        Parameters
+        ----------
+        x
+            Samples, shape ``(*#E, n, P, d)``.
+
+        Returns
+        -------
+        Tensor
+            :math:`f(W, x)`, shape ``(*E, n)``.
+        """
         if x.shape[-1] != self.w.shape[-1]:
             raise ValueError(f"patches of shape {tuple(x.shape)} do not fit filters of shape {tuple(self.w.shape)}")
         z = torch.einsum("...npd,...jrd->...npjr", x, self.w)
@@ -84,13 +95,34 @@ class TwoLayerCNN(nn.Module):
 
 
 def check_start(sigma_0: float) -> None:
-    """Refuse a standard deviation that no start has."""
+    """Refuse a standard deviation that no start has.
+
+    Parameters
+    ----------
+    sigma_0
+        Standard deviation of initial weights.
+    """
     if not (math.isfinite(sigma_0) and sigma_0 >= 0):
         raise ValueError(f"sigma_0 must be finite and not negative (None is PyTorch's default start); got {sigma_0}")
 
 
 def initial_weights(d: int, k: int, sigma_0: float | None, seed: int | tuple[int, ...]) -> Float[Tensor, "*E k d"]:
-    r"""Filters before training: Gaussian of standard deviation sigma_0, or uniform in :math:`\pm 1/\sqrt d` if None."""
+    r"""Filters before training: Gaussian of standard deviation sigma_0, or uniform in :math:`\pm 1/\sqrt d` if None.
+
+    Parameters
+    ----------
+    d, k
+        Dimension of a patch; number of filters.
+    sigma_0
+        Standard deviation of a weight, or None.
+    seed
+        One number, or a tuple of them for an ensemble with one leading axis.
+
+    Returns
+    -------
+    Tensor
+        Filters in float64, shape ``(*E, k, d)``.
+    """
     if sigma_0 is not None:
         check_start(sigma_0)
         return sigma_0 * rng.normal((k, d), seed, "weights")
@@ -98,7 +130,22 @@ def initial_weights(d: int, k: int, sigma_0: float | None, seed: int | tuple[int
 
 
 def initial_bias(d: int, k: int, sigma_0: float | None, seed: int | tuple[int, ...]) -> Float[Tensor, "*E k"]:
-    r"""Biases before training: 0 beside Gaussian filters, else uniform in :math:`\pm 1/\sqrt d`."""
+    r"""Biases before training: 0 beside Gaussian filters, else uniform in :math:`\pm 1/\sqrt d`.
+
+    Parameters
+    ----------
+    d, k
+        Dimension of a patch; number of filters.
+    sigma_0
+        Standard deviation of a weight of the filters, or None.
+    seed
+        One number, or a tuple of them for an ensemble with one leading axis.
+
+    Returns
+    -------
+    Tensor
+        Biases in float64, shape ``(*E, k)``.
+    """
     b = _uniform((k,), seed, "bias") / math.sqrt(d)
     return b if sigma_0 is None else torch.zeros_like(b)
 

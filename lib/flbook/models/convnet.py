@@ -110,10 +110,15 @@ class ConvNet(nn.Module):
         Parameters
         ----------
         x
-            The pictures.
+            Pictures, shape ``(*#E, n, c, h, w)``.
         nudge
             Added to what the filters of the first layer answer, ``(*E, n, m, h, w)``, before the activation. The
             output's gradient in it is how much the network cares for each answer.
+
+        Returns
+        -------
+        list of Tensor
+            Responses of shape ``(*E, n, features)``, one a layer, those of dense layers last.
         """
         if x.shape[-3:] != self.image:
             raise ValueError(f"pictures of (channels, rows, columns) = {tuple(x.shape[-3:])} do not fit a network made "
@@ -130,13 +135,39 @@ class ConvNet(nn.Module):
         return responses
 
     def features(self, x: Float[Tensor, "*#E n c h w"]) -> Float[Tensor, "*E n K"]:
-        """What the read-out sees of n pictures: the last layer's responses."""
+        """What the read-out sees of n pictures: the last layer's responses.
+
+        Parameters
+        ----------
+        x
+            Pictures, shape ``(*#E, n, c, h, w)``.
+
+        Returns
+        -------
+        Tensor
+            Responses, shape ``(*E, n, K)``.
+        """
         return self.layers(x)[-1]
 
     def forward(
         self, x: Float[Tensor, "*#E n c h w"], nudge: Tensor | float = 0.0, every: bool = False
     ) -> Float[Tensor, "*E n classes"] | Float[Tensor, "*E n"] | list[Float[Tensor, "*E n _"]]:
-        """Logits ``(*E, n, classes)``; margins ``(*E, n)`` if there is one output; with `every`, all layers instead."""
+        """Logits ``(*E, n, classes)``; margins ``(*E, n)`` if there is one output; with `every`, all layers instead.
+
+        Parameters
+        ----------
+        x
+            Pictures, shape ``(*#E, n, c, h, w)``.
+        nudge
+            Addend in the first layer, as `layers` takes it.
+        every
+            All layers' responses instead of outputs?
+
+        Returns
+        -------
+        Tensor or list of Tensor
+            Outputs, or with `every` what `layers` returns.
+        """
         responses = self.layers(x, nudge)
         if every:
             return responses
@@ -147,7 +178,22 @@ class ConvNet(nn.Module):
 def convolve(
     x: Float[Tensor, "*#E n c h w"], w: Float[Tensor, "*#E m c s s"], pad: int
 ) -> Float[Tensor, "*E n m h2 w2"]:
-    """Every member's filters laid over its pictures, with `pad` zeros around each."""
+    """Every member's filters laid over its pictures, with `pad` zeros around each.
+
+    Parameters
+    ----------
+    x
+        Pictures, shape ``(*#E, n, c, h, w)``.
+    w
+        Filters, shape ``(*#E, m, c, s, s)``.
+    pad
+        Rows and columns of zeros on each side.
+
+    Returns
+    -------
+    Tensor
+        Answers, shape ``(*E, n, m, h2, w2)`` with h2 = h + 2 pad - s + 1, w2 likewise.
+    """
     ensemble = torch.broadcast_shapes(x.shape[:-4], w.shape[:-4])
     members = math.prod(ensemble)
     filters = w.expand(*ensemble, *w.shape[-4:]).reshape(members, *w.shape[-4:])
@@ -161,7 +207,20 @@ def convolve(
 
 
 def pooled(z: Float[Tensor, "*B h w"], pool: str) -> Float[Tensor, "*B h2 w2"]:
-    """The largest, or the mean, of every square of 2 x 2 pixels; an odd last row or column is dropped."""
+    """The largest, or the mean, of every square of 2 x 2 pixels; an odd last row or column is dropped.
+
+    Parameters
+    ----------
+    z
+        Pictures, shape ``(*B, h, w)``.
+    pool
+        ``"max"``, ``"mean"``, or ``"none"``, which returns z.
+
+    Returns
+    -------
+    Tensor
+        Pooled pictures, shape ``(*B, h // 2, w // 2)``.
+    """
     if pool == "none":
         return z
     take = F.max_pool2d if pool == "max" else F.avg_pool2d
@@ -171,10 +230,10 @@ def pooled(z: Float[Tensor, "*B h w"], pool: str) -> Float[Tensor, "*B h2 w2"]:
 
 def _edges(edges: tuple[int, int], layers: int, lost: int, pool: str) -> tuple[int, int]:
     """Rows and columns behind all layers, each of which takes `lost` of them and pools the rest."""
-    smaller = edges
+    rows, columns = edges
     for _ in range(layers):
-        smaller = tuple((edge - lost) // (1 if pool == "none" else 2) for edge in smaller)
-    if min(smaller) < 1:
+        rows, columns = ((edge - lost) // (1 if pool == "none" else 2) for edge in (rows, columns))
+    if min(rows, columns) < 1:
         raise ValueError(f"image must have enough rows and columns for {layers} layers, each of which takes {lost} of "
                          f"them{'' if pool == 'none' else ' and halves the rest'}; got {edges}")
-    return smaller
+    return rows, columns

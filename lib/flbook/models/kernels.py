@@ -15,6 +15,16 @@ Kernel = Callable[[Tensor, Tensor], Tensor]
 def inner_product(g: Callable[[Tensor], Tensor]) -> Kernel:
     r"""The kernel :math:`g(\langle x, x'\rangle / d)`, such as ``inner_product(torch.exp)``.
 
+    Parameters
+    ----------
+    g
+        An elementwise function of tensors.
+
+    Returns
+    -------
+    Kernel
+        A function of points ``(*#E, n, d)`` and ``(*#E, p, d)`` that returns ``(*E, n, p)``.
+
     Examples
     --------
     >>> inner_product(torch.square)(torch.tensor([[1.0, 1.0]]), torch.tensor([[2.0, 2.0], [1.0, -1.0]])).tolist()
@@ -28,7 +38,18 @@ def inner_product(g: Callable[[Tensor], Tensor]) -> Kernel:
 
 
 def distance(g: Callable[[Tensor], Tensor]) -> Kernel:
-    r"""The kernel :math:`g(\|x - x'\|^2 / d)`; the Gaussian kernel is ``distance(lambda t: torch.exp(-t / 2))``."""
+    r"""The kernel :math:`g(\|x - x'\|^2 / d)`; the Gaussian kernel is ``distance(lambda t: torch.exp(-t / 2))``.
+
+    Parameters
+    ----------
+    g
+        An elementwise function of tensors.
+
+    Returns
+    -------
+    Kernel
+        A function of points ``(*#E, n, d)`` and ``(*#E, p, d)`` that returns ``(*E, n, p)``.
+    """
 
     def kernel(x: Float[Tensor, "*#E n d"], other: Float[Tensor, "*#E p d"]) -> Float[Tensor, "*E n p"]:
         squares = x.square().sum(-1)[..., :, None] + other.square().sum(-1)[..., None, :]
@@ -44,6 +65,16 @@ def neural_tangent(net: RandomFeatures) -> Kernel:
               \sigma'(\langle w_j, x'\rangle)
 
     Source: Ba et al. (2022), Section 3.1; Jacot et al. (2018).
+
+    Parameters
+    ----------
+    net
+        The network, of which the first layer ``(*E, N, d)`` and the activation count.
+
+    Returns
+    -------
+    Kernel
+        A function of points ``(*#E, n, d)`` and ``(*#E, p, d)`` that returns ``(*E, n, p)``.
     """
 
     def kernel(x: Float[Tensor, "*#E n d"], other: Float[Tensor, "*#E p d"]) -> Float[Tensor, "*E n p"]:
@@ -63,6 +94,18 @@ def arcsine(x: Float[Tensor, "*#E n d"], other: Float[Tensor, "*#E p d"]) -> Flo
     Read as a function of two weight vectors it is the exact second moment of their features over Gaussian data.
 
     Source: Williams (1998), "Computation with infinite neural networks".
+
+    Parameters
+    ----------
+    x
+        Points or weights, shape ``(*#E, n, d)``.
+    other
+        Others, shape ``(*#E, p, d)``.
+
+    Returns
+    -------
+    Tensor
+        Kernel matrix, shape ``(*E, n, p)``.
     """
     lengths = [(1 + 2 * points.square().sum(-1)).sqrt() for points in (x, other)]
     cosine = 2 * torch.einsum("...nd,...pd->...np", x, other) / lengths[0][..., :, None] / lengths[1][..., None, :]
@@ -75,6 +118,20 @@ def erf_risk(
     r"""Exact risk of second layers on erf features against the target :math:`\mathrm{erf}(\langle\beta_*, x\rangle)`.
 
     :math:`E(\hat f - f_*)^2` over Gaussian x, each of its three terms an `arcsine`; no test data.
+
+    Parameters
+    ----------
+    net
+        The network of the features, whose activation is erf.
+    weights
+        Second layers, shape ``(*E, lam, N)``.
+    direction
+        Direction :math:`\beta_*` of the target, shape ``(d,)``.
+
+    Returns
+    -------
+    Tensor
+        Risks, shape ``(*E, lam)``.
     """
     among = arcsine(net.w, net.w) / net.width
     with_target = arcsine(net.w, direction[None])[..., 0] / math.sqrt(net.width)
@@ -90,10 +147,20 @@ def relu_tangent(bias: bool = True) -> Kernel:
               \kappa_0 = 1 - \tfrac{\phi}{\pi}, \quad
               \kappa_1 = \tfrac1\pi\big(\sin\phi + (\pi - \phi)\cos\phi\big)
 
-    with the angle :math:`\phi` between u and u'. bias: :math:`u = (x, \sqrt d)/\sqrt{2d}`; otherwise
-    :math:`u = x/\sqrt d`, and the kernel is blind to odd harmonics of degree three and more.
+    with the angle :math:`\phi` between u and u'.
 
     Source: Cho and Saul (2009); Jacot et al. (2018).
+
+    Parameters
+    ----------
+    bias
+        With biases, :math:`u = (x, \sqrt d)/\sqrt{2d}`, or without, :math:`u = x/\sqrt d`, and the kernel is blind to
+        odd harmonics of degree three and more.
+
+    Returns
+    -------
+    Kernel
+        A function of points ``(*#E, n, d)`` and ``(*#E, p, d)`` that returns ``(*E, n, p)``.
     """
 
     def lift(x: Tensor) -> Tensor:

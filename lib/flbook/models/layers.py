@@ -36,7 +36,18 @@ class Linear(nn.Module):
         self.bias = nn.Parameter(torch.zeros_like(weight[..., 0, :]) if bias is None else bias)
 
     def forward(self, x: Float[Tensor, "*B n inputs"]) -> Float[Tensor, "*C n outputs"]:
-        """The same map for every row of a member, shape ``(*S, ..., inputs)``, as one batched product."""
+        """The same map for every row of a member, shape ``(*S, ..., inputs)``, as one batched product.
+
+        Parameters
+        ----------
+        x
+            Rows; leading axes of length 1 serve all members.
+
+        Returns
+        -------
+        Tensor
+            Images of the rows, shape ``(*S, ..., outputs)``.
+        """
         lead = self.weight.ndim - 2
         z = x.flatten(lead, -2) @ self.weight  # (*S, rows, outputs)
         return (z + self.bias[..., None, :].to(z)).unflatten(-2, x.shape[lead:-1])
@@ -90,7 +101,18 @@ class MLP(nn.Module):
             self.layers.append(Linear(weight.to(dtype), bias.to(dtype)))
 
     def forward(self, x: Float[Tensor, "*B n inputs"]) -> Float[Tensor, "*C n outputs"]:
-        """Outputs for n points; with an ensemble x leads with its axes."""
+        """Outputs for n points; with an ensemble x leads with its axes.
+
+        Parameters
+        ----------
+        x
+            Points, shape ``(*S, n, inputs)``.
+
+        Returns
+        -------
+        Tensor
+            Outputs, shape ``(*S, n, outputs)``.
+        """
         for k, layer in enumerate(self.layers):
             x = layer(self.activation(x) if k else x)
         return x

@@ -52,12 +52,34 @@ class VisionTransformer(nn.Module):
         self.v = nn.Parameter(start[..., -1])
 
     def attention(self, x: Float[Tensor, "*#E n L d"]) -> Float[Tensor, "*E n L L"]:
-        """Who (row) looks at whom (column): every row sums to one."""
+        """Who (row) looks at whom (column): every row sums to one.
+
+        Parameters
+        ----------
+        x
+            Samples, shape ``(*#E, n, L, d)``.
+
+        Returns
+        -------
+        Tensor
+            Attention weights, shape ``(*E, n, L, L)``.
+        """
         query, key = (torch.einsum("...nld,...dh->...nlh", x, w) for w in (self.q, self.k))
         return torch.einsum("...lh,...mh->...lm", query, key).softmax(-1)
 
     def forward(self, x: Float[Tensor, "*#E n L d"]) -> Float[Tensor, "*E n"]:
-        """The network's output for n samples of L tokens."""
+        """The network's output for n samples of L tokens.
+
+        Parameters
+        ----------
+        x
+            Samples, shape ``(*#E, n, L, d)``.
+
+        Returns
+        -------
+        Tensor
+            :math:`f(X)`, shape ``(*E, n)``.
+        """
         if x.shape[-1] != self.v.shape[-1]:
             raise ValueError(f"tokens of shape {tuple(x.shape)} do not fit values of shape {tuple(self.v.shape)}")
         value = torch.einsum("...nld,...d->...nl", x, self.v)
@@ -67,6 +89,21 @@ class VisionTransformer(nn.Module):
 def initial_columns(
     d: int, h: int, sigma_0: float, sigma_v: float, seed: int | tuple[int, ...]
 ) -> Float[Tensor, "*E d K"]:
-    """The K = 2 h + 1 columns of (W_Q, W_K, v) before training."""
+    """The K = 2 h + 1 columns of (W_Q, W_K, v) before training.
+
+    Parameters
+    ----------
+    d, h
+        Dimension of a token; width of queries and keys.
+    sigma_0, sigma_v
+        Standard deviations of queries and keys, and of v.
+    seed
+        One number, or a tuple of them for an ensemble with one leading axis.
+
+    Returns
+    -------
+    Tensor
+        Columns in float64, shape ``(*E, d, K)``.
+    """
     size = torch.tensor([sigma_0] * (2 * h) + [sigma_v], dtype=torch.float64)
     return rng.normal((d, 2 * h + 1), seed, "weights") * size

@@ -14,14 +14,31 @@ from flbook.shapes import Context
 
 
 class Norm(nn.Module):
-    """Layer normalisation: each token gets mean 0 and variance 1, then a gain and a bias."""
+    """Layer normalisation: each token gets mean 0 and variance 1, then a gain and a bias.
+
+    Parameters
+    ----------
+    like
+        A tensor of the shape that gain and bias get, ``(*S, width)``.
+    """
 
     def __init__(self, like: Tensor):
         super().__init__()
         self.gain, self.bias = nn.Parameter(torch.ones_like(like)), nn.Parameter(torch.zeros_like(like))
 
     def forward(self, x: Float[Tensor, "*S b L width"]) -> Float[Tensor, "*S b L width"]:
-        """Every token on its own."""
+        """Every token on its own.
+
+        Parameters
+        ----------
+        x
+            Tokens, shape ``(*S, b, L, width)``.
+
+        Returns
+        -------
+        Tensor
+            Tokens, of the shape of x.
+        """
         if self.gain.ndim == 1:
             return functional.layer_norm(x, self.gain.shape, self.gain, self.bias)
         return functional.layer_norm(x, x.shape[-1:]) * self.gain[..., None, None, :] + self.bias[..., None, None, :]
@@ -29,16 +46,44 @@ class Norm(nn.Module):
 
 def softmax_attention(query: Float[Tensor, "*B h L k"], key: Float[Tensor, "*B h L k"],
                       value: Float[Tensor, "*B h L v"]) -> Float[Tensor, "*B h L v"]:
-    r"""Each token's average of the values up to its own, weighted by :math:`\exp(\langle q, k\rangle/\sqrt k)`."""
-    flat = (part.flatten(0, -4) for part in (query, key, value))
-    return functional.scaled_dot_product_attention(*flat, is_causal=True).reshape(value.shape)
+    r"""Each token's average of the values up to its own, weighted by :math:`\exp(\langle q, k\rangle/\sqrt k)`.
+
+    Parameters
+    ----------
+    query, key
+        Queries and keys of L tokens in h heads, shape ``(*B, h, L, k)``.
+    value
+        Values, shape ``(*B, h, L, v)``.
+
+    Returns
+    -------
+    Tensor
+        Averages, of the shape of `value`.
+    """
+    q, k, v = (part.flatten(0, -4) for part in (query, key, value))
+    return functional.scaled_dot_product_attention(q, k, v, is_causal=True).reshape(value.shape)
 
 
 class Block(nn.Module):
     """One layer: every token looks at those up to itself, then thinks for itself; both are added to what it was.
 
-    Shapes: S members of the ensemble, b sequences, L tokens, h heads of k = width / h coordinates. attend: how a head
-    looks back, called with queries, keys and values (*S, b, h, L, k); it may be a module with parameters of its own.
+    Shapes: S members of the ensemble, b sequences, L tokens, h heads of k = width / h coordinates.
+
+    Parameters
+    ----------
+    width
+        Coordinates of a token, a multiple of `heads`.
+    heads
+        Number of heads h.
+    size, out_size
+        Standard deviations of the initial weights: of those that read, and of those that write into the tokens.
+    seed
+        A tuple of seeds gives an ensemble, whose axis leads every parameter.
+    role
+        Names the draws; blocks of one seed and two roles are independent.
+    attend
+        How a head looks back, called with queries, keys and values ``(*S, b, h, L, k)``; it may be a module with
+        parameters of its own.
     """
 
     def __init__(self, width: int, heads: int, size: float, out_size: float, seed: Seeds, role: str,
@@ -52,13 +97,35 @@ class Block(nn.Module):
         self.attention_norm, self.mlp_norm = Norm(self.output.bias), Norm(self.output.bias)
 
     def forward(self, x: Float[Tensor, "*S b L width"]) -> Float[Tensor, "*S b L width"]:
-        """Attention, then the two-layer network."""
+        """Attention, then the two-layer network.
+
+        Parameters
+        ----------
+        x
+            Tokens, shape ``(*S, b, L, width)``.
+
+        Returns
+        -------
+        Tensor
+            Tokens, of the shape of x.
+        """
         x = x + self.attention(self.attention_norm(x))  # (*S, b, L, width)
         hidden = self.mlp_in(self.mlp_norm(x))  # (*S, b, L, 4 width)
         return x + self.mlp_out(functional.gelu(hidden, approximate="tanh"))  # (*S, b, L, width)
 
     def attention(self, x: Float[Tensor, "*S b L width"]) -> Float[Tensor, "*S b L width"]:
-        """Attention of every token to those up to itself, in all heads."""
+        """Attention of every token to those up to itself, in all heads.
+
+        Parameters
+        ----------
+        x
+            Tokens, shape ``(*S, b, L, width)``.
+
+        Returns
+        -------
+        Tensor
+            Tokens, of the shape of x.
+        """
         merged = self.query_key_value(x).unflatten(-1, (3, self.heads, -1))  # (*S, b, L, 3, h, k)
         query, key, value = merged.movedim(-3, 0).transpose(-2, -3)  # three of (*S, b, h, L, k)
         heads = self.attend(query, key, value)  # (*S, b, h, L, k)
@@ -66,7 +133,24 @@ class Block(nn.Module):
 
 
 def linear(inputs: int, outputs: int, size: float, seed: Seeds, role: str) -> Linear:
-    """An affine layer with Gaussian weights of standard deviation `size` and no bias at the start."""
+    """An affine layer with Gaussian weights of standard deviation `size` and no bias at the start.
+
+    Parameters
+    ----------
+    inputs, outputs
+        Widths below and above.
+    size
+        Standard deviation of a weight at the start.
+    seed
+        A tuple of seeds gives an ensemble, whose axis leads weights and bias.
+    role
+        Names the draw; weights of one seed and two roles are independent.
+
+    Returns
+    -------
+    Linear
+        The layer, its weights of shape ``(*S, inputs, outputs)``.
+    """
     return Linear(size * rng.normal((inputs, outputs), seed, role))
 
 
@@ -114,7 +198,18 @@ class GPT(nn.Module):
         self.norm = Norm(self.position[..., 0, :])
 
     def forward(self, x: Float[Tensor, "*S b L width"]) -> Float[Tensor, "*S b L width"]:
-        """What each token knows after the last layer, of itself and of those before it."""
+        """What each token knows after the last layer, of itself and of those before it.
+
+        Parameters
+        ----------
+        x
+            Tokens, shape ``(*S, b, L, width)``.
+
+        Returns
+        -------
+        Tensor
+            Tokens, of the shape of x.
+        """
         if x.shape[-2] > self.position.shape[-2]:
             raise ValueError(f"a sequence must have at most {self.position.shape[-2]} tokens, the positions that the "
                              f"network knows; got {x.shape[-2]}")
@@ -169,7 +264,20 @@ class PromptTransformer(nn.Module):
         self.to(dtype)
 
     def predictions(self, x: Float[Tensor, "*B N d"], y: Float[Tensor, "*B N"]) -> Float[Tensor, "*E N"]:
-        """The prediction of every label from the pairs before it: one pass, N prompts of growing length."""
+        """The prediction of every label from the pairs before it: one pass, N prompts of growing length.
+
+        Parameters
+        ----------
+        x
+            Inputs, shape ``(*B, N, d)``.
+        y
+            Their labels, shape ``(*B, N)``; the last is not read.
+
+        Returns
+        -------
+        Tensor
+            Predictions, shape ``(*E, N)``.
+        """
         if x.shape[-1] != self.d:
             raise ValueError(f"inputs must have d = {self.d} coordinates; got shape {tuple(x.shape)}")
         pairs = torch.stack([functional.pad(x, (0, 1)), functional.pad(y[..., None], (self.d, 0))], -2)
@@ -181,7 +289,20 @@ class PromptTransformer(nn.Module):
         return out.reshape(*out.shape[:axes], *lead[axes:], -1)  # (..., N)
 
     def forward(self, context: Context, query: Float[Tensor, "*B q d"]) -> Float[Tensor, "*E q"]:
-        """Predictions at the queries; each reads the context and itself, not the other queries."""
+        """Predictions at the queries; each reads the context and itself, not the other queries.
+
+        Parameters
+        ----------
+        context
+            Examples, inputs ``(*B, n, d)`` and labels ``(*B, n)``.
+        query
+            Queries, shape ``(*B, q, d)``.
+
+        Returns
+        -------
+        Tensor
+            Predictions, shape ``(*E, q)``.
+        """
         copies = (*query.shape[:-1], *context.x.shape[-2:])
         x = torch.cat([context.x[..., None, :, :].expand(copies), query[..., None, :]], -2)  # (..., q, n + 1, d)
         y = functional.pad(context.y[..., None, :].expand(copies[:-1]), (0, 1))  # (..., q, n + 1)
@@ -189,15 +310,54 @@ class PromptTransformer(nn.Module):
 
 
 def tiny(d: int, n: int, **how) -> PromptTransformer:
-    """3 layers of width 64 with 2 heads."""
+    """3 layers of width 64 with 2 heads.
+
+    Parameters
+    ----------
+    d, n
+        Coordinates of an input; examples of the longest prompt.
+    **how
+        Other arguments of `PromptTransformer`.
+
+    Returns
+    -------
+    PromptTransformer
+        The network before training.
+    """
     return PromptTransformer(d, n, 64, 3, 2, **how)
 
 
 def small(d: int, n: int, **how) -> PromptTransformer:
-    """6 layers of width 128 with 4 heads."""
+    """6 layers of width 128 with 4 heads.
+
+    Parameters
+    ----------
+    d, n
+        Coordinates of an input; examples of the longest prompt.
+    **how
+        Other arguments of `PromptTransformer`.
+
+    Returns
+    -------
+    PromptTransformer
+        The network before training.
+    """
     return PromptTransformer(d, n, 128, 6, 4, **how)
 
 
 def standard(d: int, n: int, **how) -> PromptTransformer:
-    """12 layers of width 256 with 8 heads, the size of the literature."""
+    """12 layers of width 256 with 8 heads, the size of the literature.
+
+    Parameters
+    ----------
+    d, n
+        Coordinates of an input; examples of the longest prompt.
+    **how
+        Other arguments of `PromptTransformer`.
+
+    Returns
+    -------
+    PromptTransformer
+        The network before training.
+    """
     return PromptTransformer(d, n, 256, 12, 8, **how)

@@ -52,6 +52,8 @@ class TwoLayer(nn.Module):
     """
 
     sample_axes = 1
+    scale: Tensor
+    w_0: Tensor
 
     @checked_arguments
     def __init__(
@@ -77,7 +79,13 @@ class TwoLayer(nn.Module):
 
     @property
     def width(self) -> int:
-        """Number of neurons N."""
+        """Number of neurons N.
+
+        Returns
+        -------
+        int
+            Number of rows of `w`.
+        """
         return self.w.shape[-2]
 
     def step(self, lr: float) -> Tensor:
@@ -85,27 +93,85 @@ class TwoLayer(nn.Module):
 
         Then the kernel that moves the output, step size times :math:`\nabla f \cdot \nabla f`, is an average over
         neurons, whatever N and c.
+
+        Parameters
+        ----------
+        lr
+            Step :math:`\eta` in flow time.
+
+        Returns
+        -------
+        Tensor
+            Step sizes, one a member.
         """
         return lr / (self.width * self.scale.square())
 
     def forward(self, x: Float[Tensor, "*#E n d"]) -> Float[Tensor, "*E n"]:
-        """Outputs for n samples."""
+        """Outputs for n samples.
+
+        Parameters
+        ----------
+        x
+            Samples, shape ``(*#E, n, d)``.
+
+        Returns
+        -------
+        Tensor
+            Outputs, shape ``(*E, n)``.
+        """
         if x.shape[-1] != self.w.shape[-1]:
             raise ValueError(f"samples of shape {tuple(x.shape)} do not fit neurons of shape {tuple(self.w.shape)}")
         f = self.combine(self.activation(torch.einsum("...nd,...kd->...nk", x, self.w)))
         return f - self.at_start(x) if self.start == "centred" else f
 
     def combine(self, active: Float[Tensor, "*E n k"]) -> Float[Tensor, "*E n"]:
-        """The signed sum of what the neurons answer, times c."""
+        """The signed sum of what the neurons answer, times c.
+
+        Parameters
+        ----------
+        active
+            Answers of k neurons, those of +1 first, shape ``(*E, n, k)``.
+
+        Returns
+        -------
+        Tensor
+            Outputs, shape ``(*E, n)``.
+        """
         plus, minus = active.chunk(2, -1)
         return self.scale[..., None] * (plus - minus).sum(-1)  # pairs first: equal ones cancel to rounding
 
     def at_start(self, x: Float[Tensor, "*#E n d"]) -> Float[Tensor, "*E n"]:
-        """What a centred network subtracts."""
+        """What a centred network subtracts.
+
+        Parameters
+        ----------
+        x
+            Samples, shape ``(*#E, n, d)``.
+
+        Returns
+        -------
+        Tensor
+            Outputs, shape ``(*E, n)``.
+        """
         return self.combine(self.activation(torch.einsum("...nd,...kd->...nk", x, self.w_0)))
 
 
 def initial_neurons(d: int, width: int, paired: bool, seed: int | tuple[int, ...]) -> Float[Tensor, "*E N d"]:
-    """Gaussian neurons of expected squared length 1; `paired` repeats the first half."""
+    """Gaussian neurons of expected squared length 1.
+
+    Parameters
+    ----------
+    d, width
+        Dimension of the inputs; neurons N.
+    paired
+        Is the second half a copy of the first?
+    seed
+        One number, or a tuple of them for an ensemble with one leading axis.
+
+    Returns
+    -------
+    Tensor
+        Neurons in float64, shape ``(*E, N, d)``.
+    """
     w = rng.normal((width // 2 if paired else width, d), seed, "neurons") / d**0.5
     return torch.cat([w, w], -2) if paired else w

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 import matplotlib.pyplot as plt
 import numpy as np
 import xarray as xr
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, SubFigure
 
 from flbook.plots.look import (
     CHANCE,
@@ -38,7 +38,7 @@ def learning_curves(
     title: str = "",
     ylabel: str = "",
     ax: plt.Axes | None = None,
-) -> Figure:
+) -> Figure | SubFigure:
     """Variables of a Dataset against `x`: the mean over the seeds, and the band between two quantiles of the seeds.
 
     Parameters
@@ -47,6 +47,10 @@ def learning_curves(
         Variables with the dimensions `x` and perhaps `over`.
     names
         Variables to draw, or a dict of their short labels, which stand at the ends of the lines.
+    x
+        Name of the horizontal axis.
+    over
+        The dimension of the seeds.
     log
         Which axes are logarithmic: "", "x", "y" or "xy". A step 0 cannot stand on a logarithmic axis.
     band
@@ -55,16 +59,17 @@ def learning_curves(
         Dashed lines, label -> function of x.
     levels
         Dotted lines, label -> height (chance, Bayes).
-    x
-        Name of the horizontal axis.
-    over
-        The dimension of the seeds.
     title
         Of the panel.
     ylabel
         Of the vertical axis; that of the data by default.
     ax
         Axes to draw in; None: a new figure.
+
+    Returns
+    -------
+    Figure | SubFigure
+        The new figure, or that of `ax`.
 
     Examples
     --------
@@ -130,6 +135,11 @@ def coefficient_race(
     band
         The two quantiles over the seeds between which the band lies.
 
+    Returns
+    -------
+    Figure
+        A new one, of one or two panels.
+
     Examples
     --------
     >>> run = xr.Dataset({"gamma": ("step", [0.1, 1.0]), "rho": ("step", [0.2, 0.3])}, {"step": [1, 10]})
@@ -164,7 +174,32 @@ def _panels(ds: xr.Dataset | Mapping[str, xr.Dataset], panel: str | None, titles
 
 
 def mean_and_band(ax, da, x, over, band, colour, marker, log) -> np.ndarray:
-    """Draw one variable with its band; returns the means that were drawn."""
+    """Draw one variable with its band; returns the means that were drawn.
+
+    Parameters
+    ----------
+    ax
+        Axes to draw in.
+    da
+        The variable, with the dimensions `x` and perhaps `over`.
+    x
+        Name of the horizontal axis.
+    over
+        The dimension of the seeds.
+    band
+        The two quantiles over the seeds.
+    colour
+        Of line and band.
+    marker
+        Of some of the points.
+    log
+        Which axes are logarithmic; with "x" in it, what lies at 0 or below is left out.
+
+    Returns
+    -------
+    numpy.ndarray
+        Of shape ``(x,)``.
+    """
     if "x" in log:
         da = da.isel({x: (da[x] > 0).to_numpy()})
     mean = averaged(da, over, x)

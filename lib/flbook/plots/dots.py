@@ -1,11 +1,12 @@
 """Measured dots beside the closed forms of what they measure, one marker a predictor."""
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
 
 import matplotlib.pyplot as plt
 import numpy as np
 import xarray as xr
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, SubFigure
 
 from flbook.plots.look import MARKERS, THEORY, averaged, canvas, label, log_ticks, styled, typeset
 
@@ -25,37 +26,42 @@ def dots(
     legend: str | None = "lower left",
     size: tuple[float, float] | None = None,
     ax: plt.Axes | None = None,
-) -> Figure:
+) -> Figure | SubFigure:
     """Means over the seeds as dots, bars of one standard deviation, and a dashed closed form for each group.
 
     Parameters
     ----------
     da
         Dimensions `x`, `groups` and perhaps `over`.
+    x
+        Name of the horizontal axis.
+    groups
+        Name of the dimension of the predictors.
     names
         Value of `groups` -> its words in the legend and its colour, in the order of drawing.
     theory
         Value of `groups` -> function of x.
+    over
+        The dimension of the seeds.
     log
         Which axes are logarithmic.
     hollow
         Groups drawn as large open markers, so that others may lie inside.
     lowest
         Groups whose mean over x is not above it are left out, such as zeros on a logarithmic axis.
+    title
+        Of the panel.
     legend
         Where it stands; None for no legend.
     size
         Inches of a new figure.
-    x
-        Name of the horizontal axis.
-    groups
-        Name of the dimension of the predictors.
-    over
-        The dimension of the seeds.
-    title
-        Of the panel.
     ax
         Axes to draw in; None: a new figure.
+
+    Returns
+    -------
+    Figure | SubFigure
+        The new figure, or that of `ax`.
 
     Examples
     --------
@@ -83,5 +89,5 @@ def dots(
     ax.set(xlabel=label(da[x]), ylabel=label(da), title=title)
     log_ticks(ax)
     if legend:
-        ax.legend(loc=legend)
+        ax.legend(loc=cast(Any, legend))
     return ax.figure

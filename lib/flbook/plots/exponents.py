@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import matplotlib.pyplot as plt
 import numpy as np
 import xarray as xr
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, SubFigure
 
 from flbook.fits import Fit
 from flbook.plots.look import (
@@ -31,7 +31,7 @@ def exponents(
     title: str = "",
     ylabel: str = "",
     ax: plt.Axes | None = None,
-) -> Figure:
+) -> Figure | SubFigure:
     """Dots for each law, a dashed line of the predicted slope through the last of them, and the fitted slope beside it.
 
     Parameters
@@ -39,10 +39,10 @@ def exponents(
     laws
         Label -> (data over `x` and perhaps `over`, whose 10 % to 90 % quantiles are bars; its fit, as ``fits.exponent``
         returns it, perhaps of a part of the data).
-    theory
-        Label -> predicted slope.
     x
         Name of the horizontal axis.
+    theory
+        Label -> predicted slope.
     over
         The dimension of the seeds.
     title
@@ -51,17 +51,23 @@ def exponents(
         Of the vertical axis; that of the data by default.
     ax
         Axes to draw in; None: a new figure.
+
+    Returns
+    -------
+    Figure | SubFigure
+        The new figure, or that of `ax`.
     """
     ax = canvas(ax)
     ax.set(xscale="log", yscale="log", title=title)
-    ends, look = [], looks(list(laws))
+    ends, look, slopes = [], looks(list(laws)), theory or {}
     for name, (da, fit) in laws.items():
         mean, (colour, marker) = averaged(da, over, x), look[name]
         grid, heights = mean[x].to_numpy().astype(float), mean.to_numpy()
-        if name in (theory or {}):
-            ax.plot(grid, heights[-1] * (grid / grid[-1]) ** theory[name], color=THEORY, linestyle="--", linewidth=1.3)
+        if name in slopes:
+            ax.plot(grid, heights[-1] * (grid / grid[-1]) ** slopes[name], color=THEORY, linestyle="--", linewidth=1.3)
         if over in da.dims:
-            ax.vlines(grid, *(da.quantile(q, over) for q in BAND), color=colour, linewidth=1.4, alpha=0.6)
+            low, high = (da.quantile(q, over) for q in BAND)
+            ax.vlines(grid, low, high, color=colour, linewidth=1.4, alpha=0.6)
         ax.plot(grid, heights, marker, color=colour, markersize=7, markeredgecolor="white", zorder=3)
         ends.append((float(heights[-1]), f"{name}: {_written(fit)}", colour))
     first = next(iter(laws.values()))[0]

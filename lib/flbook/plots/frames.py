@@ -126,7 +126,20 @@ def frames(draw, values, *, label, alt, caption="", name="", opens=None):
 
 
 def still(figure, alt):
-    """One frame as HTML, in the box of the others but with nothing to slide: what a kernel puts anew in its place."""
+    """One frame as HTML, in the box of the others but with nothing to slide: what a kernel puts anew in its place.
+
+    Parameters
+    ----------
+    figure
+        The Matplotlib figure.
+    alt
+        What it shows, in words.
+
+    Returns
+    -------
+    str
+        Self-contained HTML.
+    """
     image = base64.b64encode(small(drawn(figure, 150))).decode()
     kind = "map" if any(holds_map(ax) for ax in figure.axes) else ""
     width = round(figure.get_figwidth() * SHOWN * 1.1)

@@ -6,7 +6,9 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import xarray as xr
-from matplotlib.figure import Figure
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import LogNorm, Normalize
+from matplotlib.figure import Figure, SubFigure
 
 from flbook.fits import Fit
 from flbook.plots.look import (
@@ -38,7 +40,7 @@ def collapse(
     title: str = "",
     legend: bool = True,
     ax: plt.Axes | None = None,
-) -> Figure:
+) -> Figure | SubFigure:
     """All curves of the `groups` against the one variable that should govern them: do they fall on one?
 
     Parameters
@@ -65,6 +67,11 @@ def collapse(
     ax
         Axes to draw in; None: a new figure.
 
+    Returns
+    -------
+    Figure | SubFigure
+        The new figure, or that of `ax`.
+
     Examples
     --------
     >>> risk = xr.DataArray([[1.0, 0.5, 0.3]] * 2, {"d": [10, 20], "ratio": [1, 2, 3]}, ("d", "ratio"), "risk")
@@ -73,7 +80,7 @@ def collapse(
     ('risk', None)
     """
     ax = canvas(ax)
-    inner = [dim for dim in da.dims if dim not in (over, groups)]
+    inner = [str(dim) for dim in da.dims if dim not in (over, groups)]
     if len(inner) != 1 or groups not in da.dims or x not in da.coords:
         raise ValueError(
             f"collapse needs x = {x!r} as a coordinate and the dimensions {groups!r} and one more beside {over!r}; "
@@ -83,7 +90,7 @@ def collapse(
     low, high = (da.quantile(q, over).transpose(groups, inner[0]) if over in da.dims else mean for q in BAND)
     grid = da[x].broadcast_like(mean).transpose(groups, inner[0]).to_numpy()
     values, few = da[groups].to_numpy(), da.sizes[groups] <= 6
-    norm = (mpl.colors.LogNorm if geometric(values) else mpl.colors.Normalize)(values.min(), values.max())
+    norm = (LogNorm if geometric(values) else Normalize)(values.min(), values.max())
     paint = mpl.colormaps["viridis"](np.linspace(0, 0.88, len(values)) if few else norm(values))
     for k, value in enumerate(values):
         marker, size = (MARKERS[k], 6) if few else ("o", 3)
@@ -104,7 +111,7 @@ def collapse(
     for name, height in (levels or {}).items():
         ax.axhline(height, color=THEORY, linestyle=":", linewidth=1.3, label=typeset(name))
     if not few:
-        bar = ax.figure.colorbar(mpl.cm.ScalarMappable(norm, "viridis"), ax=ax, label=label(da[groups]), pad=0.02)
+        bar = ax.figure.colorbar(ScalarMappable(norm, "viridis"), ax=ax, label=label(da[groups]), pad=0.02)
         bar.outline.set_visible(False)
         log_ticks(bar.ax)
     log_ticks(ax)
@@ -126,23 +133,23 @@ def scaling(
     marker: str = "o",
     title: str = "",
     ax: plt.Axes | None = None,
-) -> Figure:
+) -> Figure | SubFigure:
     """A power law on two logarithmic axes: dots, the fitted line, and its slope with the interval beside it.
 
     Parameters
     ----------
     da
         Dimension `x` and perhaps `over`, whose 10 % to 90 % quantiles are drawn as bars.
+    x
+        Name of the horizontal axis.
     fit
         What ``fits.exponent`` or ``fits.boundary`` returned.
     guides
         Slopes to compare with, label -> exponent: dashed lines through the middle of the dots.
-    name
-        Stands before the slope, when several laws share the axes.
-    x
-        Name of the horizontal axis.
     over
         The dimension of the seeds.
+    name
+        Stands before the slope, when several laws share the axes.
     colour
         Of dots and line.
     marker
@@ -151,6 +158,11 @@ def scaling(
         Of the panel.
     ax
         Axes to draw in; None: a new figure.
+
+    Returns
+    -------
+    Figure | SubFigure
+        The new figure, or that of `ax`.
     """
     ax = canvas(ax)
     mean = averaged(da, over, x)
@@ -159,7 +171,8 @@ def scaling(
     line = np.array([grid.min(), grid.max()]) * [0.93, 1.07]
     ax.set(xscale="log", yscale="log", xlabel=label(da[x]), ylabel=label(da), title=title)
     if over in da.dims:
-        ax.vlines(grid, *(da.quantile(q, over) for q in BAND), color=colour, linewidth=1.4, alpha=0.6)
+        low, high = (da.quantile(q, over) for q in BAND)
+        ax.vlines(grid, low, high, color=colour, linewidth=1.4, alpha=0.6)
     ax.plot(line, middle[1] * (line / middle[0]) ** fit.value, color=colour, linewidth=2.6, alpha=0.6)
     ax.plot(grid, heights, marker, color=colour, markersize=7, markeredgecolor="white", zorder=3)
     ends = []

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import product
 from math import prod
 from textwrap import fill
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -19,7 +19,8 @@ from flbook.plots.phase import phase_diagram
 MOST = 4  # panels
 LINES = 6  # a panel; of more, some at equal distances
 LONG = 5  # values of a second axis from which on a map shows more than lines
-SMALL = {"font.size": 9.5, "axes.titlesize": 10, "axes.labelsize": 9.5, "xtick.labelsize": 8.5, "ytick.labelsize": 8.5}
+SMALL: dict[Any, Any] = {"font.size": 9.5, "axes.titlesize": 10, "axes.labelsize": 9.5, "xtick.labelsize": 8.5,
+                         "ytick.labelsize": 8.5}
 
 
 @styled
@@ -37,6 +38,11 @@ def overview(ds: xr.Dataset, variable: str | Sequence[str] | None = None, over: 
         The name of one, or of up to four.
     over
         The dimension of the seeds.
+
+    Returns
+    -------
+    Figure
+        A new one, of one to four panels.
 
     Raises
     ------
@@ -89,16 +95,17 @@ class _Panel(NamedTuple):
 
 def _planned(da: xr.DataArray, over: str) -> _Panel:
     da = da.astype(float).isel({dim: 0 for dim, size in da.sizes.items() if size == 1}, drop=True)
-    axes = [dim for dim in sorted(da.dims, key=lambda dim: -da.sizes[dim]) if dim != over]
+    dims = [str(dim) for dim in da.dims]
+    axes = [dim for dim in sorted(dims, key=lambda dim: -da.sizes[dim]) if dim != over]
     numbers = [dim for dim in axes if da[dim].dtype.kind in "iuf"]
     along = numbers[:2] if len(numbers) > 1 and da.sizes[numbers[1]] >= LONG else (numbers or axes)[:1]
-    return _Panel(da, along, _apart(da, [dim for dim in da.dims if dim not in (*along, over)]))
+    return _Panel(da, along, _apart(da, [dim for dim in dims if dim not in (*along, over)]))
 
 
 def _draw(ax: plt.Axes, panel: _Panel, over: str, paint: dict[str, tuple[str, str]]) -> None:
     da, along, parts = panel
     if len(along) == 2:
-        _map(ax, next(iter(parts.values())), *along, over)
+        _map(ax, next(iter(parts.values())), along[0], along[1], over)
     elif not along:
         _seeds(ax, da, over)
     elif da[along[0]].dtype.kind in "iuf":
@@ -114,17 +121,18 @@ def _map(ax: plt.Axes, da: xr.DataArray, x: str, y: str, over: str) -> None:
     ax.figure.axes[-1].set_ylabel("")  # the title says what the colours are
 
 
-def _lines(ax: plt.Axes, parts: dict[str, xr.DataArray], x: xr.DataArray, over: str, paint: dict) -> None:
-    place, x = x.to_numpy().astype(float), str(x.name)
+def _lines(ax: plt.Axes, parts: dict[str, xr.DataArray], x: xr.DataArray, over: str,
+           paint: dict[str, tuple[str, str]]) -> None:
+    place, axis = x.to_numpy().astype(float), str(x.name)
     log_x = geometric(place[place > 0]) and (place > 0).sum() >= len(place) - 1  # a step 0 has no place there
     means = np.stack([(part.mean(over) if over in part.dims else part).to_numpy() for part in parts.values()])
     found = means[np.isfinite(means)]
     log_y = found.size > 0 and found.min() > 0 and found.max() >= 100 * found.min()
     ax.set(xscale="log" if log_x else "linear", yscale="log" if log_y else "linear")
     for name, part in parts.items():
-        mean_and_band(ax, part, x, over, BAND, *paint[name], "x" if log_x else "")
+        mean_and_band(ax, part, axis, over, BAND, *paint[name], "x" if log_x else "")
         ax.lines[-1].set_label(name or "_")
-    ax.set_xlabel(label(next(iter(parts.values()))[x]))
+    ax.set_xlabel(label(next(iter(parts.values()))[axis]))
     if found.size and not found.any():
         ax.set_ylim(-0.05, 1)  # no errors at all: not a line in the middle of nothing
     log_ticks(ax)

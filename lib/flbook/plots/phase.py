@@ -6,7 +6,7 @@ from string import ascii_uppercase
 import matplotlib.pyplot as plt
 import numpy as np
 import xarray as xr
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, SubFigure
 from matplotlib.patheffects import withStroke
 
 from flbook.plots.look import THEORY, averaged, canvas, geometric, label, log_ticks, styled, typeset
@@ -28,13 +28,17 @@ def phase_diagram(
     over: str = "seed",
     legend: bool = True,
     ax: plt.Axes | None = None,
-) -> Figure:
+) -> Figure | SubFigure:
     """The mean of `da` over the seeds as colours over (x, y).
 
     Parameters
     ----------
     da
         Dimensions `x`, `y` and perhaps `over`.
+    x
+        Name of the horizontal axis.
+    y
+        Name of the vertical axis.
     boundary
         A prediction ``y = f(x)`` (a function: dashed line), a measured curve (a DataArray along `x` or along `y`, as
         ``fits.crossing`` returns it: dots), or a dict of names and such curves.
@@ -44,10 +48,6 @@ def phase_diagram(
         Cells the text talks about, ``(x, y)`` each: lettered A, B, C, or by the keys of a dict.
     limits
         Lowest and highest value of the colour bar.
-    x
-        Name of the horizontal axis.
-    y
-        Name of the vertical axis.
     title
         Of the panel.
     cmap
@@ -58,6 +58,11 @@ def phase_diagram(
         Below the panel; False: none, where panels share one (`shared_legend`).
     ax
         Axes to draw in; None: a new figure.
+
+    Returns
+    -------
+    Figure | SubFigure
+        The new figure, or that of `ax`.
 
     Examples
     --------

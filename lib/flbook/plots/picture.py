@@ -7,6 +7,7 @@ metadata, where a notebook's other readers do not look.
 
 import base64
 import io
+from typing import cast
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -21,7 +22,22 @@ WIDE = (8.2, 3.5)  # inches of two panels side by side: shown in the page's colu
 
 
 def png(fig: Figure, dpi: int = 200, colours: int = 256) -> bytes:
-    """The figure as a PNG with a palette: the same picture in a third of the bytes, without date or version in it."""
+    """The figure as a PNG with a palette: the same picture in a third of the bytes, without date or version in it.
+
+    Parameters
+    ----------
+    fig
+        The figure, which stays open.
+    dpi
+        Pixels an inch.
+    colours
+        Size of the palette, at most 256.
+
+    Returns
+    -------
+    bytes
+        The content of the file.
+    """
     return small(drawn(fig, dpi), colours)
 
 
@@ -49,19 +65,27 @@ def show(fig: Figure | plt.Axes, alt: str, caption: str = "", name: str = "") ->
         raise ValueError("alt must say in words what the figure shows, for readers who do not see it; it is empty")
     from IPython.display import display
 
-    fig = fig.figure if isinstance(fig, plt.Axes) else fig
-    picture, variants = _variants(fig)
-    scales = {"axes": _scales(fig.axes[0])} if name and fig.axes else {}
+    figure = cast(Figure, fig.figure) if isinstance(fig, plt.Axes) else fig
+    picture, variants = _variants(figure)
+    scales = {"axes": _scales(figure.axes[0])} if name and figure.axes else {}
     data = {"image/png": _text(picture), "text/plain": alt}
-    width = round(fig.get_figwidth() * DPI)
-    plt.close(fig)
+    width = round(figure.get_figwidth() * DPI)
+    plt.close(figure)
     flbook = {"alt": alt} | scales | {key: _text(value) for key, value in variants.items()}
     display(data, raw=True, metadata={"image/png": {"width": width, "alt": alt}, "flbook": flbook})
     under(caption, name)
 
 
 def under(caption: str, name: str = "") -> None:
-    """Write a caption under the figure that was shown last; nothing if it is empty."""
+    """Write a caption under the figure that was shown last; nothing if it is empty.
+
+    Parameters
+    ----------
+    caption
+        Markdown; line breaks become spaces.
+    name
+        By which the page refers to the figure; empty for none.
+    """
     from IPython.display import display
 
     if not caption:
@@ -115,7 +139,18 @@ def _side_by_side(fig: Figure):
 
 
 def holds_map(ax: plt.Axes) -> bool:
-    """Whether its colours are a scale, or a picture's own."""
+    """Whether its colours are a scale, or a picture's own.
+
+    Parameters
+    ----------
+    ax
+        The axes.
+
+    Returns
+    -------
+    bool
+        Does it hold a mesh or an image?
+    """
     return any(isinstance(artist, QuadMesh | AxesImage) for artist in ax.get_children())
 
 
@@ -135,7 +170,20 @@ def _turned(picture, fig: Figure):
 
 
 def drawn(fig: Figure, dpi: int = 200):
-    """The figure as an image without a palette: `savefig` would lay it out twice, and encode what is decoded here."""
+    """The figure as an image without a palette: `savefig` would lay it out twice, and encode what is decoded here.
+
+    Parameters
+    ----------
+    fig
+        The figure, which stays open.
+    dpi
+        Pixels an inch.
+
+    Returns
+    -------
+    PIL.Image.Image
+        In RGB.
+    """
     from PIL import Image
 
     before = fig.canvas, fig.dpi
@@ -149,7 +197,20 @@ def drawn(fig: Figure, dpi: int = 200):
 
 
 def small(picture, colours: int = 256) -> bytes:
-    """An image as a PNG with a palette."""
+    """An image as a PNG with a palette.
+
+    Parameters
+    ----------
+    picture
+        An image of PIL, in RGB.
+    colours
+        Size of the palette, at most 256.
+
+    Returns
+    -------
+    bytes
+        The content of the file.
+    """
     from PIL import Image
 
     saved = io.BytesIO()

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import matplotlib.pyplot as plt
 import numpy as np
 import xarray as xr
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, SubFigure
 
 from flbook.plots.look import THEORY, canvas, label, log_ticks, looks, styled, typeset
 
@@ -26,25 +26,25 @@ def series(
     title: str = "",
     legend: bool = True,
     ax: plt.Axes | None = None,
-) -> Figure:
+) -> Figure | SubFigure:
     """Measured series as dots: medians over the seeds, with bars from their 10 % to their 90 % quantile.
 
     Parameters
     ----------
     measured
         Label -> DataArray over `x` and perhaps `over`; the axis labels come from the first.
+    x
+        Name of the horizontal axis.
     paint
         Label -> colour; what is not named gets one of its own.
     lines
         Closed forms, label -> (positions, heights), black and dashed.
     levels
         Horizontal lines, label -> height, black and dotted.
-    joined
-        Connect the dots by thin lines.
-    x
-        Name of the horizontal axis.
     over
         The dimension of the seeds.
+    joined
+        Connect the dots by thin lines.
     log
         Which axes are logarithmic: "", "x", "y" or "xy".
     ylim
@@ -55,6 +55,11 @@ def series(
         Below the panel; False: none, where panels share one (`shared_legend`).
     ax
         Axes to draw in; None: a new figure.
+
+    Returns
+    -------
+    Figure | SubFigure
+        The new figure, or that of `ax`.
 
     Examples
     --------

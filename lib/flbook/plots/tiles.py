@@ -9,13 +9,37 @@ from flbook.plots.look import SIZE, panels, styled
 
 
 def sizes(filters: np.ndarray) -> np.ndarray:
-    """Sizes of weights ``(count, 3, rows, columns)`` as colours: black is zero, full is 2.5 times a filter's rms."""
+    """Sizes of weights as colours: black is zero, full is 2.5 times a filter's rms.
+
+    Parameters
+    ----------
+    filters
+        Weights, shape ``(count, 3, rows, columns)``.
+
+    Returns
+    -------
+    numpy.ndarray
+        In [0, 1], of the same shape.
+    """
     rms = np.sqrt((filters**2).mean(axis=(1, 2, 3), keepdims=True))
     return np.clip(np.abs(filters) / np.where(rms > 0, 2.5 * rms, 1.0), 0, 1)
 
 
 def mosaic(tiles: np.ndarray, columns: int) -> np.ndarray:
-    """Tiles ``(count, 3, rows, columns)`` in one picture ``(height, width, 3)``, a white pixel between them."""
+    """Tiles in one picture, a white pixel between them.
+
+    Parameters
+    ----------
+    tiles
+        Colours in [0, 1], shape ``(count, 3, rows, columns)``.
+    columns
+        Tiles a row.
+
+    Returns
+    -------
+    numpy.ndarray
+        Of shape ``(height, width, 3)``.
+    """
     count, _, height, width = tiles.shape
     lines = -(-count // columns)
     whole = np.ones((lines * (height + 1) - 1, columns * (width + 1) - 1, 3))
@@ -27,7 +51,24 @@ def mosaic(tiles: np.ndarray, columns: int) -> np.ndarray:
 
 @styled
 def picture_sheet(pictures: np.ndarray, captions: Sequence[str] = (), columns: int = 6, title: str = "") -> Figure:
-    """Coloured images ``(count, 3, rows, columns)``, stretched together to the full range, with a word under each."""
+    """Coloured images, stretched together to the full range, with a word under each.
+
+    Parameters
+    ----------
+    pictures
+        Colours on any scale, shape ``(count, 3, rows, columns)``.
+    captions
+        The words, one an image; none for no words.
+    columns
+        Images a row.
+    title
+        Of the sheet.
+
+    Returns
+    -------
+    Figure
+        A new one.
+    """
     pictures = np.asarray(pictures, dtype=float)
     scaled = (pictures - pictures.min()) / np.ptp(pictures)
     fig, (ax,) = panels()
@@ -45,7 +86,20 @@ def picture_sheet(pictures: np.ndarray, captions: Sequence[str] = (), columns: i
 
 @styled
 def filter_sheet(groups: Mapping[str, np.ndarray], columns: int = 8) -> Figure:
-    """Groups of filters ``(count, 3, rows, columns)`` above each other, each group under its name; black is zero."""
+    """Groups of filters above each other, each group under its name; black is zero.
+
+    Parameters
+    ----------
+    groups
+        Name -> filters of shape ``(count, 3, rows, columns)``.
+    columns
+        Filters a row.
+
+    Returns
+    -------
+    Figure
+        A new one, a panel for each group.
+    """
     import matplotlib.pyplot as plt
 
     sheets = {name: mosaic(sizes(np.asarray(filters, dtype=float)), columns) for name, filters in groups.items()}

@@ -21,8 +21,16 @@ def save(path: str | os.PathLike, tensors: Mapping[str, Tensor], setting: object
          dtype: torch.dtype | None = None) -> None:
     """Write tensors and their setting to a file, at once or not at all.
 
-    setting: a dataclass, a mapping, or both nested; what is no number or text is kept by name. dtype: what floating
-    numbers are stored as, float16 to halve the file; as they are if None.
+    Parameters
+    ----------
+    path
+        The file.
+    tensors
+        By name, of any shapes, on any device.
+    setting
+        A dataclass, a mapping, or both nested; what is no number or text is kept by name.
+    dtype
+        What floating numbers are stored as, float16 to halve the file; as they are if None.
     """
     kept = {name: tensor.detach().to("cpu", dtype if tensor.is_floating_point() else None).contiguous()
             for name, tensor in tensors.items()}
@@ -34,6 +42,22 @@ def load(path: str | os.PathLike, setting: object = None, device: str | torch.de
     """The tensors of a file; floating numbers become `dtype` if one is given.
 
     Raises ValueError if there is no such file, it is not whole, or it belongs to another setting than the one given.
+
+    Parameters
+    ----------
+    path
+        The file.
+    setting
+        That to which the file must belong; None accepts any.
+    device
+        Where the tensors go.
+    dtype
+        What floating numbers become; as they were stored if None.
+
+    Returns
+    -------
+    dict[str, Tensor]
+        By name.
     """
     path = Path(path)
     if not path.is_file():
@@ -52,7 +76,18 @@ def load(path: str | os.PathLike, setting: object = None, device: str | torch.de
 
 
 def plain(setting: object) -> object:
-    """A setting as JSON knows it: numbers, text, lists and mappings; anything else by its name."""
+    """A setting as JSON knows it: numbers, text, lists and mappings; anything else by its name.
+
+    Parameters
+    ----------
+    setting
+        A dataclass, a mapping, a sequence, a number, a text or None, nested at will.
+
+    Returns
+    -------
+    object
+        What ``json.dumps`` takes.
+    """
     if setting is None or isinstance(setting, str | bool | int | float):
         return setting
     if isinstance(setting, Mapping):
@@ -66,7 +101,20 @@ def plain(setting: object) -> object:
 
 
 def differences(theirs: object, ours: object, name: str = "") -> Iterator[str]:
-    """What differs between two plain settings, one short clause each."""
+    """What differs between two plain settings, one short clause each.
+
+    Parameters
+    ----------
+    theirs, ours
+        The two settings, as `plain` returns them.
+    name
+        Where in the setting the two stand, as in ``"network.width"``; empty for the whole.
+
+    Yields
+    ------
+    str
+        A clause.
+    """
     if isinstance(theirs, dict) and isinstance(ours, dict):
         for key in sorted(theirs.keys() | ours.keys()):
             yield from differences(theirs.get(key), ours.get(key), f"{name}.{key}" if name else key)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import xarray as xr
@@ -18,7 +18,7 @@ class Chunk(NamedTuple):
     """What to measure, where its file goes, and what the worker must agree on with the caller."""
 
     measure: Callable
-    setting: object
+    setting: Any
     device: str
     path: Path
     source: str
@@ -33,19 +33,41 @@ class Origin(NamedTuple):
     version: int
     files: tuple[Path, ...]  # none where the source is no file, as in a notebook
     source: str
-    experiment: object = None
+    experiment: Any = None
 
     def scale_of(self, setting: object) -> str:
-        """The preset that a setting is, else ``"custom"``."""
+        """The preset that a setting is, else ``"custom"``.
+
+        Parameters
+        ----------
+        setting
+            That of a run.
+
+        Returns
+        -------
+        str
+            The preset's name, or ``"custom"``.
+        """
         return self.experiment.scale_of(setting) if self.experiment else "custom"
 
 
 def origin(measure: Callable) -> Origin:
-    """Where a measure comes from. Raises ValueError if it is neither an experiment's nor at a module's top level."""
+    """Where a measure comes from. Raises ValueError if it is neither an experiment's nor at a module's top level.
+
+    Parameters
+    ----------
+    measure
+        A function ``(setting, device) -> Dataset``, or a part of an experiment.
+
+    Returns
+    -------
+    Origin
+        The version of a function in no experiment is its module's ``VERSION``, or 0.
+    """
     one = getattr(measure, "experiment", None)
     if one is not None:
         return Origin(one.name, one.version, one.files, one.source, one)
-    module = sys.modules.get(getattr(measure, "__module__", None))
+    module = sys.modules.get(getattr(measure, "__module__", ""))
     if module is None or getattr(module, getattr(measure, "__qualname__", ""), None) is not measure:
         raise ValueError(f"measure must be a function at the top level of a module, not {measure!r}")
     return _of_module(module)
@@ -58,12 +80,29 @@ def _of_module(module: ModuleType) -> Origin:
 
 
 def source_of(measure: Callable) -> str:
-    """The digest of what a measure's code may run through."""
+    """The digest of what a measure's code may run through.
+
+    Parameters
+    ----------
+    measure
+        As `origin` takes it.
+
+    Returns
+    -------
+    str
+        Sixteen hexadecimal digits.
+    """
     return origin(measure).source
 
 
 def fresh_seed() -> str:
-    """``FLBOOK_SEED``, or "" where it is not set."""
+    """``FLBOOK_SEED``, or "" where it is not set.
+
+    Returns
+    -------
+    str
+        The variable's text.
+    """
     return os.environ.get("FLBOOK_SEED", "")
 
 
@@ -72,6 +111,16 @@ def work(chunk: Chunk) -> Path:
 
     Raises RuntimeError if the worker would compute other numbers than the caller, ValueError if `measure` returns no
     Dataset with the chunk's axes as dimensions and ``long_name`` and ``units`` on every variable.
+
+    Parameters
+    ----------
+    chunk
+        What to measure, and where its file goes.
+
+    Returns
+    -------
+    Path
+        That of the file.
     """
     if (fresh_seed(), source_of(chunk.measure)) != (chunk.fresh_seed, chunk.source):
         raise RuntimeError(
@@ -86,7 +135,18 @@ def work(chunk: Chunk) -> Path:
 
 
 def read(chunk: Chunk) -> xr.Dataset | None:
-    """The chunk's numbers from its file, in memory; None if there is no file, or it is damaged."""
+    """The chunk's numbers from its file, in memory; None if there is no file, or it is damaged.
+
+    Parameters
+    ----------
+    chunk
+        That whose file is read.
+
+    Returns
+    -------
+    xarray.Dataset | None
+        The numbers; the chunk's axes are labelled coordinates.
+    """
     try:
         return _labelled(files.load(chunk.path).drop_encoding(), chunk)
     except (OSError, ValueError):

@@ -27,7 +27,18 @@ class Source(NamedTuple):
 
 
 def closure(file: Path) -> tuple[Path, ...]:
-    """The files that the code of `file` may run through, itself included, sorted."""
+    """The files that the code of `file` may run through, itself included, sorted.
+
+    Parameters
+    ----------
+    file
+        A Python file.
+
+    Returns
+    -------
+    tuple[Path, ...]
+        Absolute paths, without those of `LOOK_ONLY`, which change no number.
+    """
     found, todo = set(), [file.resolve()]
     while todo:
         one = todo.pop()
@@ -38,24 +49,68 @@ def closure(file: Path) -> tuple[Path, ...]:
 
 
 def digest(files: tuple[Path, ...]) -> str:
-    """Sixteen hexadecimal digits of the contents of files, at whatever place they lie, as they were first read."""
+    """Sixteen hexadecimal digits of the contents of files, at whatever place they lie, as they were first read.
+
+    Parameters
+    ----------
+    files
+        Those of a closure, and data files.
+
+    Returns
+    -------
+    str
+        The same on every machine.
+    """
     lines = sorted(f"{_name(file)} {read(file).sha256}\n" for file in files)
     return hashlib.sha256("".join(lines).encode()).hexdigest()[:16]
 
 
 def edited(files: tuple[Path, ...]) -> list[Path]:
-    """Those of the files that have changed on disk since they were first read."""
+    """Those of the files that have changed on disk since they were first read.
+
+    Parameters
+    ----------
+    files
+        Those of a closure.
+
+    Returns
+    -------
+    list[Path]
+        Empty if none has changed.
+    """
     return [file for file in files if not file.exists() or file.stat().st_mtime_ns != read(file).changed]
 
 
 def unseen(files: tuple[Path, ...]) -> list[str]:
-    """Where a module is imported by a computed name, as ``file:line``; in files of flbook a test looks for that."""
+    """Where a module is imported by a computed name, as ``file:line``; in files of flbook a test looks for that.
+
+    Parameters
+    ----------
+    files
+        Those of a closure.
+
+    Returns
+    -------
+    list[str]
+        Empty if every import names its module.
+    """
     return [f"{file.name}:{line}" for file in files if PACKAGE not in file.parents for line in read(file).unseen]
 
 
 @cache
 def read(file: Path) -> Source:
-    """One file's digest and imports; of a data file the digest."""
+    """One file's digest and imports; of a data file the digest.
+
+    Parameters
+    ----------
+    file
+        A Python file, or one of data.
+
+    Returns
+    -------
+    Source
+        As it was at the first call; a later edit is not seen.
+    """
     content, changed = file.read_bytes(), file.stat().st_mtime_ns
     tree = ast.parse(content if file.suffix == ".py" else b"")
     imports, dark = [], []
@@ -68,9 +123,9 @@ def read(file: Path) -> Source:
             module = f"{package}:{node.module or ''}" if node.level else node.module
             imports.append((module, tuple(alias.name for alias in node.names)))
         elif isinstance(node, ast.Call) and _called(node.func) in ("import_module", "__import__"):
-            named = node.args and isinstance(node.args[0], ast.Constant)
-            imports += [(node.args[0].value, ())] if named else []
-            dark += [] if named else [node.lineno]
+            named = node.args[0] if node.args else None
+            imports += [(named.value, ())] if isinstance(named, ast.Constant) else []
+            dark += [] if isinstance(named, ast.Constant) else [node.lineno]
     return Source(hashlib.sha256(content).hexdigest(), tuple(dict.fromkeys(imports)), tuple(dark), changed)
 
 
@@ -116,7 +171,7 @@ def _home(package: Path, name: str) -> Path | None:
     if package != PACKAGE:
         return None
     home = _homes().get(name)
-    place = home and PACKAGE.parent.joinpath(*home.split("."))
+    place = PACKAGE.parent.joinpath(*home.split(".")) if home else None
     return place and (_file(place / name) or _file(place))
 
 

@@ -32,19 +32,38 @@ class Cost(NamedTuple):
 
     def __str__(self) -> str:
         """As a line of a list."""
-        about = "" if self.how == "run" else "about "
+        about = {"run": "", "chunks": "about ", "cells": "roughly "}[self.how]
         takes = f"{about + _time(self.seconds):>14} {self.gigabytes:5.1f} GB  {self.device:<5}"
         return f"{self.size:<44} {takes} {self.says}"
 
 
 def read(file: Path) -> dict[str, dict[str, Cost]]:
-    """The costs of a file by experiment and preset; none if there is no such file."""
+    """The costs of a file by experiment and preset; none if there is no such file.
+
+    Parameters
+    ----------
+    file
+        A JSON file, as `write` makes it.
+
+    Returns
+    -------
+    dict[str, dict[str, Cost]]
+        By name of the experiment, then by preset.
+    """
     kept = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
     return {name: {preset: Cost(**cost) for preset, cost in presets.items()} for name, presets in kept.items()}
 
 
 def write(file: Path, costs: dict[str, dict[str, Cost]]) -> None:
-    """Write costs, one preset a line."""
+    """Write costs, one preset a line.
+
+    Parameters
+    ----------
+    file
+        The file, which is replaced.
+    costs
+        By name of the experiment, then by preset.
+    """
     rows = []
     for name, presets in sorted(costs.items()):
         lines = [f"  {json.dumps(preset)}: {json.dumps(cost._asdict(), ensure_ascii=False)}"
@@ -54,16 +73,39 @@ def write(file: Path, costs: dict[str, dict[str, Cost]]) -> None:
 
 
 def size(setting: settings.Grid) -> str:
-    """How many values each axis has, and how many cells that makes."""
+    """How many values each axis has, and how many cells that makes.
+
+    Parameters
+    ----------
+    setting
+        A setting.
+
+    Returns
+    -------
+    str
+        As in ``"3 lr x 10 seed = 30"``; axes of one value are left out.
+    """
     axes = settings.axes(setting)
     long = " x ".join(f"{len(values)} {name}" for name, values in axes.items() if len(values) > 1)
     return f"{long or 'one cell'} = {prod(setting.shape):,}" if long else "1"
 
 
 def costs(experiment: Experiment, limit: float = 2.0) -> dict[str, Cost]:
-    """The cost of every preset, the book's first; limit: seconds that a chunk of another preset may take.
+    """The cost of every preset, the book's first.
 
     The book's preset is run whole. Data in the cache is not used.
+
+    Parameters
+    ----------
+    experiment
+        The experiment.
+    limit
+        Seconds that a chunk of a preset may take; the book's and the tiny one run to their end.
+
+    Returns
+    -------
+    dict[str, Cost]
+        By preset.
     """
     found, names = {}, ["book", *(name for name in experiment.presets if name != "book")]
     for name in names:
@@ -82,6 +124,8 @@ def _taken(experiment: Experiment, name: str, book: Cost | None, limit: float) -
     chunks = [one.setting for one in plan(experiment.whole, experiment.setting(name), chunk=experiment.chunk)]
     if book is None:
         return sum(_seconds(experiment, one, None) for one in chunks), "cpu", "run"
+    if name == "tiny":
+        return _seconds(experiment, experiment.setting(name), None), "cpu", "run"
     ends = chunks[:1] + chunks[1:][-1:]
     try:
         taken = [_seconds(experiment, one, limit) for one in ends]
@@ -100,7 +144,7 @@ def _seconds(experiment: Experiment, setting: settings.Grid, limit: float | None
     before = signal.signal(signal.SIGPROF, ring) if alarmed else None
     begin = time.process_time()
     try:
-        if alarmed:
+        if alarmed and limit is not None:
             signal.setitimer(signal.ITIMER_PROF, limit)
         experiment.measure(setting)
         return time.process_time() - begin

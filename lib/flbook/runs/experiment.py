@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import update_wrapper, wraps
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import xarray as xr
@@ -47,15 +47,15 @@ class Experiment:
         Its `Grid`: the tuples are the axes, the defaults are the preset ``"book"``.
     version
         Raised by hand when the meaning of a number changes; a stored result of another version is refused.
+    gives
+        What a cell gives: by name ``(long_name, units)``, over all axes; or ``(long_name, units, dims)`` where a
+        variable lacks axes or has further ones. What a cell gives as a DataArray may be labelled there instead.
     loops
         The axes that the object loops over, in the order of the result's dimensions; a cell sees one value of each.
     left
         The other axes in the order in which they lead the cell's tensors; as the setting has them if None.
     chunk
         How many values of an axis one file of the cache takes, unless a call says otherwise.
-    gives
-        What a cell gives: by name ``(long_name, units)``, over all axes; or ``(long_name, units, dims)`` where a
-        variable lacks axes or has further ones. What a cell gives as a DataArray may be labelled there instead.
     beside
         Further axes: by name ``(values, long_name, units)``; values may be a function of the setting.
     presets
@@ -86,7 +86,18 @@ class Experiment:
             raise ValueError(f"stored must be a preset, {', '.join(self._presets)}; got {stored!r}")
 
     def cell(self, function: Callable) -> Callable:
-        """Decorator of the cell, ``cell(s, device)``: a dict of tensors over the axes left, or a labelled Dataset."""
+        """Decorator of the cell, ``cell(s, device)``: a dict of tensors over the axes left, or a labelled Dataset.
+
+        Parameters
+        ----------
+        function
+            The cell itself.
+
+        Returns
+        -------
+        Callable
+            The function itself.
+        """
         self._cell, self.module = function, function.__module__
         found = getattr(sys.modules[self.module], "__file__", None)
         self.file = Path(found).resolve() if found and Path(found).is_file() else None
@@ -100,6 +111,16 @@ class Experiment:
 
         The function is called with the cell; it is refused the other loops, on which it cannot depend. Where `over` are
         the outermost loops only the last is kept, otherwise all of a chunk.
+
+        Parameters
+        ----------
+        *over
+            Names of loops; none if all cells share it.
+
+        Returns
+        -------
+        Callable
+            The decorator of a function ``(s, device)``.
         """
         if set(over) - set(self.loops):
             raise ValueError(f"what is shared is shared over loops, {', '.join(self.loops)}; got {', '.join(over)}")
@@ -119,41 +140,132 @@ class Experiment:
         return decorate
 
     def also(self, function: Callable) -> "Part":
-        """Decorator of what else is computed from a setting, ``(setting, device) -> Dataset``, kept in the cache."""
+        """Decorator of what else is computed from a setting, ``(setting, device) -> Dataset``, kept in the cache.
+
+        Parameters
+        ----------
+        function
+            The function, at the top level of the experiment's module.
+
+        Returns
+        -------
+        Part
+            It is called as the function is, and a sweep hands it to workers.
+        """
         return Part(self, function)
 
     def kept(self, function: Callable) -> Callable:
-        """Decorator of what a stored result keeps of a run, Dataset to Dataset."""
+        """Decorator of what a stored result keeps of a run, Dataset to Dataset.
+
+        Parameters
+        ----------
+        function
+            Takes the Dataset of a run, and returns the one that is stored.
+
+        Returns
+        -------
+        Callable
+            The function itself.
+        """
         self.keep = function
         return function
 
     @property
     def presets(self) -> dict[str, str]:
-        """The presets by name, and what each is in a sentence."""
+        """The presets by name, and what each is in a sentence.
+
+        Returns
+        -------
+        dict[str, str]
+            Sentences by name, the book's first.
+        """
         return {name: sentence for name, (sentence, _) in self._presets.items()}
 
     def setting(self, preset: str = "book", **changed: Any) -> Grid:
-        """The setting of a preset, with fields changed. Raises ValueError if there is no such preset or field."""
+        """The setting of a preset, with fields changed. Raises ValueError if there is no such preset or field.
+
+        Parameters
+        ----------
+        preset
+            Its name.
+        **changed
+            Fields and their values, which replace the preset's.
+
+        Returns
+        -------
+        Grid
+            The setting.
+        """
         if preset not in self._presets:
             raise ValueError(f"{self.name} has no preset {preset!r}; it has {', '.join(self._presets)}")
         return self.Setting().thinned(**(dict(self._presets[preset][1]) | changed))
 
     def asked(self, setting: Grid | str) -> Grid:
-        """A setting, or the one of a preset by its name."""
+        """A setting, or the one of a preset by its name.
+
+        Parameters
+        ----------
+        setting
+            A setting, or the name of a preset.
+
+        Returns
+        -------
+        Grid
+            The setting.
+        """
         return self.setting(setting) if isinstance(setting, str) else setting
 
     def scale_of(self, setting: Grid) -> str:
-        """The name of the preset that a setting is, else ``"custom"``."""
+        """The name of the preset that a setting is, else ``"custom"``.
+
+        Parameters
+        ----------
+        setting
+            The setting of a run.
+
+        Returns
+        -------
+        str
+            The preset's name, or ``"custom"``.
+        """
         return next((name for name in self._presets if self.setting(name) == setting), "custom")
 
     def run(self, setting: Grid | str = "book", device: object = "cpu", **how: Any) -> xr.Dataset:
-        """The sweep over all axes of a setting or preset, cached and resumable; `how` goes to `flbook.runs.sweep`."""
-        return sweep(self.whole, self.asked(setting), device=device, **({"chunk": self.chunk} | how))
+        """The sweep over all axes of a setting or preset, cached and resumable.
+
+        Parameters
+        ----------
+        setting
+            A setting, or the name of a preset.
+        device
+            Where to compute.
+        **how
+            Further arguments of `flbook.runs.sweep`; `chunk` is the experiment's where it is not given.
+
+        Returns
+        -------
+        xarray.Dataset
+            Variables over the axes of the setting, with the attributes that a sweep adds.
+        """
+        how.setdefault("chunk", self.chunk)
+        return sweep(self.whole, self.asked(setting), device=device, **how)
 
     def measure(self, setting: Grid | str = "book", device: object = "cpu", through: Callable = list) -> xr.Dataset:
         """Every cell of a setting or preset, past the cache; dimensions are the loops, then the axes left.
 
-        The cells go `through` a function of an iterable, which may count them, as ``tqdm.tqdm`` does.
+        Parameters
+        ----------
+        setting
+            A setting, or the name of a preset.
+        device
+            Where to compute.
+        through
+            A function of an iterable through which the cells go; it may count them, as ``tqdm.tqdm`` does.
+
+        Returns
+        -------
+        xarray.Dataset
+            Labelled; what some cells do not give is NaN there.
         """
         if self._cell is None:
             raise ValueError("the experiment has no cell; decorate a function with @experiment.cell")
@@ -167,24 +279,57 @@ class Experiment:
         return self._joined(setting, cells)
 
     def cells(self, setting: Grid) -> Iterable[Grid]:
-        """The cells of a setting, the last loop running fastest: the setting with one value for each loop."""
+        """The cells of a setting, the last loop running fastest: the setting with one value for each loop.
+
+        Parameters
+        ----------
+        setting
+            The setting.
+
+        Yields
+        ------
+        Grid
+            A cell.
+        """
         for values in product(*(getattr(setting, name) for name in self.loops)):
             yield cell_of(setting, dict(zip(self.loops, values, strict=True)))
 
     def check_device(self, device: object) -> None:
-        """Refuse a kind of device that the cell cannot use."""
+        """Refuse a kind of device that the cell cannot use.
+
+        Parameters
+        ----------
+        device
+            Such as ``"cpu"`` or ``"cuda:1"``, as a text or torch's own.
+        """
         if str(device).partition(":")[0] not in self.devices:
             raise ValueError(f"device must be {' or '.join(self.devices)} for {self.name}; got {str(device)!r}")
 
     def explore(self, draw: Callable | None = None, preset: Grid | str = "book", **how: Any) -> None:
-        """Controls made from the setting's fields, and the figure at their values; see `flbook.runs.explore`."""
+        """Controls made from the setting's fields, and the figure at their values; see `flbook.runs.explore`.
+
+        Parameters
+        ----------
+        draw
+            Function of the Dataset that draws the figure; None is `flbook.plots.overview`.
+        preset
+            Where the controls start: the name of a preset, or a setting.
+        **how
+            The other arguments of `flbook.runs.explore.explore`.
+        """
         from flbook.runs.explore import explore
 
         explore(self, draw, preset, **how)
 
     @property
     def name(self) -> str:
-        """``"chapter/name"`` where a package above its file lists its EXPERIMENTS, otherwise the name of its file."""
+        """``"chapter/name"`` where a package above its file lists its EXPERIMENTS, otherwise the name of its file.
+
+        Returns
+        -------
+        str
+            What lists, results and files of the cache call it.
+        """
         stem = self.file and (self.file.parent if self.file.stem == "__init__" else self.file).stem
         above = (self.module.rsplit(".", k)[0] for k in range(1, self.module.count(".") + 1))
         chapter = next((one for one in above if hasattr(sys.modules.get(one), "EXPERIMENTS")), None)
@@ -193,7 +338,13 @@ class Experiment:
 
     @property
     def place(self) -> str:
-        """The name under which its module has it. Raises ValueError if it has none: then no worker could find it."""
+        """The name under which its module has it. Raises ValueError if it has none: then no worker could find it.
+
+        Returns
+        -------
+        str
+            ``"experiment"`` in a lecture's file.
+        """
         found = [name for name, value in vars(sys.modules[self.module]).items() if value is self]
         if not found:
             raise ValueError(f"an experiment must be a name at the top level of its module {self.module}")
@@ -203,6 +354,18 @@ class Experiment:
         """Where a result of it lies: beside its file, under its name and that of a preset other than the one stored.
 
         Raises ValueError if it has no file, as in a notebook.
+
+        Parameters
+        ----------
+        suffix
+            End of the file's name.
+        preset
+            Name of a preset; None is the one stored.
+
+        Returns
+        -------
+        Path
+            The file, which need not be there.
         """
         if self.file is None:
             raise ValueError(f"{self.name} is of no file, beside which a result could be stored")
@@ -210,11 +373,35 @@ class Experiment:
         return self.file.with_name(self.name.rpartition("/")[2].replace(":", "_") + more + suffix)
 
     def command(self, preset: str, device: object = "cpu") -> str:
-        """What runs a preset from the command line."""
+        """What runs a preset from the command line.
+
+        Parameters
+        ----------
+        preset
+            Name of a preset.
+        device
+            Where to compute.
+
+        Returns
+        -------
+        str
+            A line for a shell.
+        """
         return f"python -m flbook run {self.name.rpartition('/')[2]} --scale {preset} --device {device}"
 
     def trimmed(self, dataset: xr.Dataset) -> xr.Dataset:
-        """What a stored result keeps of a run, with the run's attributes."""
+        """What a stored result keeps of a run, with the run's attributes.
+
+        Parameters
+        ----------
+        dataset
+            The result of a run.
+
+        Returns
+        -------
+        xarray.Dataset
+            The run's own where no function says what is kept.
+        """
         kept = self.keep(dataset) if self.keep else dataset
         return kept.assign_attrs({**dataset.attrs, **kept.attrs})
 
@@ -223,6 +410,16 @@ class Experiment:
 
         Raises ValueError if there is none, or it is of another setting or version. Commit, source digest, device and
         seconds are provenance, and refuse nothing.
+
+        Parameters
+        ----------
+        preset
+            Name of a preset; None is the one that is stored.
+
+        Returns
+        -------
+        xarray.Dataset
+            The result, whose attributes name the preset (`scale`) and the `command` that makes it.
         """
         preset = preset or self.larger
         if preset is None:
@@ -244,13 +441,23 @@ class Experiment:
         """Where a long training run inside a cell keeps its checkpoint until it is done.
 
         In the cache, named like a chunk by all that may change it: `about`, ``FLBOOK_SEED`` and the source.
+
+        Parameters
+        ----------
+        *about
+            What the training depends on, such as its setting; each taken as text.
+
+        Returns
+        -------
+        Path
+            A safetensors file, which need not be there.
         """
         named = settings.digest(self.name, self.source, fresh_seed(), *about)
         return cache_folder(None) / f"training-{named}.safetensors"
 
     def _variables(self, given: Mapping | xr.Dataset, setting: Grid) -> dict[str, xr.DataArray]:
         """What a cell gave, with the dimensions that it has of its own."""
-        return {name: value if isinstance(value, xr.DataArray) else self._array(name, value, setting)
+        return {str(name): value if isinstance(value, xr.DataArray) else self._array(str(name), value, setting)
                 for name, value in (given.data_vars if isinstance(given, xr.Dataset) else given).items()}
 
     def _array(self, name: str, value: Any, setting: Grid) -> xr.DataArray:
@@ -284,15 +491,23 @@ class Experiment:
                 if not np.array_equal(whole, rows.set_dims(whole.dims, whole.shape), equal_nan=rows.dtype.kind == "f"):
                     raise ValueError(f"{name} is said to lack the axis {loop}, but differs along it")
             columns[name] = (dims, rows.transpose(*dims).values, *self.gives.get(name, (dict(first.attrs),))[:2])
-            coords |= {dim: (dim, first[dim].values, dict(first[dim].attrs)) for dim in first.coords
+            coords |= {str(dim): (dim, first[dim].values, dict(first[dim].attrs)) for dim in first.coords
                        if dim in first.dims and dim not in coords}
-        further = {dim: (dim, list(values(setting) if callable(values) else values), *about)
+        further = {dim: (dim, list(cast(Any, values)(setting) if callable(values) else values), *about)
                    for dim, (values, *about) in self.beside.items()}
         return labelled(columns, coords | further)
 
 
 class Part:
-    """A function of a setting as a sweep takes it: the whole experiment, or what else it computes; pickled by name."""
+    """A function of a setting as a sweep takes it: the whole experiment, or what else it computes; pickled by name.
+
+    Parameters
+    ----------
+    experiment
+        That to which it belongs.
+    function
+        ``(setting, device) -> Dataset``; None is the experiment's own `measure`.
+    """
 
     def __init__(self, experiment: Experiment, function: Callable | None):
         self.experiment, self.function = experiment, function
@@ -302,10 +517,24 @@ class Part:
 
     def __call__(self, setting: Grid | str = "book", device: object = "cpu", **how: Any) -> xr.Dataset:
         """Its Dataset, from the cache where it is there."""
-        return sweep(self, self.experiment.asked(setting), device=device, **({"progress": False} | how))
+        how.setdefault("progress", False)
+        return sweep(self, self.experiment.asked(setting), device=device, **how)
 
     def uncached(self, setting: Grid, device: object = "cpu") -> xr.Dataset:
-        """Its Dataset, computed."""
+        """Its Dataset, computed.
+
+        Parameters
+        ----------
+        setting
+            The setting.
+        device
+            Where to compute.
+
+        Returns
+        -------
+        xarray.Dataset
+            What the function returns.
+        """
         self.experiment.check_device(device)
         return (self.function or self.experiment.measure)(setting, device)
 

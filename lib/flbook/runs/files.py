@@ -13,7 +13,15 @@ import xarray as xr
 
 
 def write(path: str | os.PathLike, content: bytes) -> None:
-    """Write a file that appears under its name only when it is complete."""
+    """Write a file that appears under its name only when it is complete.
+
+    Parameters
+    ----------
+    path
+        The file, which is replaced.
+    content
+        All of its bytes.
+    """
     path = Path(path)
     partial = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
     try:
@@ -27,13 +35,32 @@ def write(path: str | os.PathLike, content: bytes) -> None:
 
 
 def save(dataset: xr.Dataset, path: str | os.PathLike) -> None:
-    """Write a Dataset as netCDF, with a digest of its contents among its attributes."""
+    """Write a Dataset as netCDF, with a digest of its contents among its attributes.
+
+    Parameters
+    ----------
+    dataset
+        The Dataset.
+    path
+        The file, which is replaced.
+    """
     dataset = _decoded(bytes(dataset.to_netcdf(engine="scipy")))  # as it will be read: packed numbers are rounded
     write(path, bytes(dataset.assign_attrs(sha256=digest(dataset)).to_netcdf(engine="scipy")))
 
 
 def load(path: str | os.PathLike) -> xr.Dataset:
-    """The Dataset of a file, in memory. Raises ValueError if it is truncated or altered, OSError if there is none."""
+    """The Dataset of a file, in memory. Raises ValueError if it is truncated or altered, OSError if there is none.
+
+    Parameters
+    ----------
+    path
+        A file that `save` wrote.
+
+    Returns
+    -------
+    xarray.Dataset
+        Without the digest among its attributes.
+    """
     content = Path(path).read_bytes()
     try:
         dataset = _decoded(content)
@@ -46,7 +73,18 @@ def load(path: str | os.PathLike) -> xr.Dataset:
 
 
 def digest(dataset: xr.Dataset) -> str:
-    """SHA-256 of every variable: name, dimensions, attributes and values."""
+    """SHA-256 of every variable: name, dimensions, attributes and values.
+
+    Parameters
+    ----------
+    dataset
+        The Dataset; its own attributes do not count.
+
+    Returns
+    -------
+    str
+        Sixty-four hexadecimal digits.
+    """
     found = hashlib.sha256()
     for name, variable in sorted(dataset.variables.items()):
         attrs = sorted((key, str(value)) for key, value in variable.attrs.items())

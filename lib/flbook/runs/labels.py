@@ -18,6 +18,11 @@ def labelled(variables: Mapping[str, tuple], axes: Mapping[str, Any]) -> xr.Data
     axes
         The same for the coordinates, or bare values; those of a setting are ``setting.coordinates()``.
 
+    Returns
+    -------
+    xarray.Dataset
+        Each variable has the shape of its axes.
+
     Examples
     --------
     >>> cells = [np.zeros(2), np.ones(2), np.ones(2)]  # of one n each, over seeds
@@ -31,7 +36,18 @@ def labelled(variables: Mapping[str, tuple], axes: Mapping[str, Any]) -> xr.Data
 
 
 def single_precision(dataset: xr.Dataset) -> xr.Dataset:
-    """What an experiment stores of a run, ``stored = single_precision``: every variable as 32-bit floats."""
+    """What an experiment stores of a run, ``stored = single_precision``: every variable as 32-bit floats.
+
+    Parameters
+    ----------
+    dataset
+        The result of a run.
+
+    Returns
+    -------
+    xarray.Dataset
+        Its coordinates stay as they are.
+    """
     return dataset.astype("float32")
 
 

@@ -24,7 +24,7 @@ import json
 import math
 from collections.abc import Iterable
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 from flbook.domains import Checked
 
@@ -32,7 +32,22 @@ _WIDEST = 2**31  # a netCDF file (version 3) holds integers of 32 bits
 
 
 def axis(values: Iterable, label: str, units: str = "1") -> Any:
-    """A field of a `Grid` that is an axis of the sweep: its default values, and what figures call it."""
+    """A field of a `Grid` that is an axis of the sweep: its default values, and what figures call it.
+
+    Parameters
+    ----------
+    values
+        The default values, in order.
+    label
+        The ``long_name``.
+    units
+        ``"1"`` for a pure number.
+
+    Returns
+    -------
+    Any
+        A dataclass's field.
+    """
     return dataclasses.field(default=tuple(values), metadata={"long_name": label, "units": units})
 
 
@@ -44,6 +59,8 @@ class Grid(Checked):
     ValueError, in one sentence.
     """
 
+    __dataclass_fields__: ClassVar[dict[str, dataclasses.Field]]  # every subclass is a dataclass
+
     def __post_init__(self):
         super().__post_init__()
         axes(self)
@@ -53,7 +70,18 @@ class Grid(Checked):
         """Refuse what no single field can refuse."""
 
     def thinned(self, **changed: Any) -> "Grid":
-        """The same setting with some fields changed, such as fewer values of an axis."""
+        """The same setting with some fields changed, such as fewer values of an axis.
+
+        Parameters
+        ----------
+        **changed
+            Fields and their values.
+
+        Returns
+        -------
+        Grid
+            Of the same class, checked anew.
+        """
         unknown = [name for name in changed if name not in self.__dataclass_fields__]
         if unknown:
             known = ", ".join(self.__dataclass_fields__)
@@ -61,23 +89,63 @@ class Grid(Checked):
         return dataclasses.replace(self, **changed)
 
     def coordinates(self, *names: str) -> dict[str, tuple]:
-        """The axes of a Dataset, or some of them, with their values, labels and units."""
+        """The axes of a Dataset, or some of them, with their values, labels and units.
+
+        Parameters
+        ----------
+        *names
+            Axes; all of them if none is named.
+
+        Returns
+        -------
+        dict[str, tuple]
+            By axis ``(name, values, {"long_name": ..., "units": ...})``, as xarray takes it.
+        """
         return {name: (name, list(getattr(self, name)), dict(self.__dataclass_fields__[name].metadata))
                 for name in names or axes(self)}
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """How many values each axis has, in order."""
+        """How many values each axis has, in order.
+
+        Returns
+        -------
+        tuple[int, ...]
+            One number an axis.
+        """
         return tuple(map(len, axes(self).values()))
 
 
 def lattice(low: float, high: float, steps: int) -> tuple[float, ...]:
-    """An axis: numbers from low to high at equal ratios, short enough to be read."""
+    """An axis: numbers from low to high at equal ratios, short enough to be read.
+
+    Parameters
+    ----------
+    low, high
+        The ends, above 0.
+    steps
+        How many numbers, at least 2.
+
+    Returns
+    -------
+    tuple[float, ...]
+        `steps` numbers of six significant digits.
+    """
     return tuple(float(f"{low * (high / low) ** (i / (steps - 1)):.6g}") for i in range(steps))
 
 
 def among(field: str, values: tuple[str, ...], known: Iterable[str]) -> None:
-    """Refuse names on an axis that its experiment does not know."""
+    """Refuse names on an axis that its experiment does not know.
+
+    Parameters
+    ----------
+    field
+        The axis.
+    values
+        What stands on it.
+    known
+        The names that the experiment knows.
+    """
     unknown = [value for value in values if value not in known]
     if unknown:
         raise ValueError(f"{field} must be among {', '.join(known)}; got {unknown[0]!r}")
@@ -128,23 +196,67 @@ def fields(setting: object) -> dict[str, int | float | str | tuple | None]:
 
     Raises ValueError, in one sentence, if `setting` is no frozen dataclass, or a field is something else, a list, not
     finite, or an axis that is empty or repeats a value.
+
+    Parameters
+    ----------
+    setting
+        Any frozen dataclass, a `Grid` or not.
+
+    Returns
+    -------
+    dict[str, int | float | str | tuple | None]
+        Values by name.
     """
-    if isinstance(setting, type) or not dataclasses.is_dataclass(setting) or not setting.__dataclass_params__.frozen:
+    frozen = getattr(getattr(setting, "__dataclass_params__", None), "frozen", False)
+    if isinstance(setting, type) or not dataclasses.is_dataclass(setting) or not frozen:
         raise ValueError(f"setting must be an instance of a frozen dataclass, not {setting!r}")
     values = {field.name: getattr(setting, field.name) for field in dataclasses.fields(setting)}
     return {name: _field(name, value) for name, value in values.items()}
 
 
 def axes(setting: object) -> dict[str, tuple]:
-    """The axes of the sweep, in order: every field of the setting that is a tuple. Raises as :func:`fields` does."""
+    """The axes of the sweep, in order: every field of the setting that is a tuple. Raises as :func:`fields` does.
+
+    Parameters
+    ----------
+    setting
+        As `fields` takes it.
+
+    Returns
+    -------
+    dict[str, tuple]
+        Values by name.
+    """
     return {name: value for name, value in fields(setting).items() if isinstance(value, tuple)}
 
 
 def to_json(setting: object) -> str:
-    """The setting as canonical JSON: sorted keys, tuples as lists. Raises as :func:`fields` does."""
+    """The setting as canonical JSON: sorted keys, tuples as lists. Raises as :func:`fields` does.
+
+    Parameters
+    ----------
+    setting
+        As `fields` takes it.
+
+    Returns
+    -------
+    str
+        One line.
+    """
     return json.dumps(fields(setting), sort_keys=True)
 
 
 def digest(*parts: object) -> str:
-    """Sixteen hexadecimal digits of the SHA-256 of these parts, each taken as text."""
+    """Sixteen hexadecimal digits of the SHA-256 of these parts, each taken as text.
+
+    Parameters
+    ----------
+    *parts
+        Of any type.
+
+    Returns
+    -------
+    str
+        The same in every process.
+    """
     return hashlib.sha256(json.dumps([str(part) for part in parts]).encode()).hexdigest()[:16]

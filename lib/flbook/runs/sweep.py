@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import BrokenExecutor
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import xarray as xr
 from tqdm import tqdm
@@ -79,18 +80,18 @@ def sweep(
     _check_place(device, executor)
     traced = _traced(measure)
     every = plan(measure, setting, device=device, chunk=chunk, cache=cache, traced=traced)
-    done = {chunk.path: read(chunk) for chunk in every}
-    todo = [chunk for chunk in every if done[chunk.path] is None]
+    kept = [read(chunk) for chunk in every]
+    todo = [chunk for chunk, part in zip(every, kept, strict=True) if part is None]
     hidden = None if progress is None else not progress
     with tqdm(total=len(every), initial=len(every) - len(todo), disable=hidden, desc=about["experiment"]) as bar:
         for _ in map(work, todo) if executor is None else _handed_out(executor, todo):
             bar.update()
-    done |= {chunk.path: _finished(chunk) for chunk in todo}
+    done = [_finished(chunk) if part is None else part for chunk, part in zip(every, kept, strict=True)]
     if not traced:
-        for path in done:
-            path.unlink(missing_ok=True)
-    seconds = sum(part.attrs.pop("seconds") for part in done.values())
-    whole = _join(list(done.values()), {name: len(ends) for name, ends in _pieces(setting, chunk).items()})
+        for one in every:
+            one.path.unlink(missing_ok=True)
+    seconds = sum(part.attrs.pop("seconds") for part in done)
+    whole = _join(done, {name: len(ends) for name, ends in _pieces(setting, chunk).items()})
     return whole.assign_attrs(about, seconds=round(float(seconds), 3))
 
 
@@ -98,7 +99,17 @@ def plan(measure: Callable, setting: object, *, device: object = "cpu", chunk: M
          cache: str | os.PathLike | None = None, traced: bool = True) -> list[Chunk]:
     """The chunks that a sweep of this setting finds or measures; none is measured here.
 
-    traced: can its source be followed, so that what was kept may be read again?
+    Parameters
+    ----------
+    measure, setting, device, chunk, cache
+        As `sweep` takes them.
+    traced
+        Can the measure's source be followed, so that what was kept may be read again?
+
+    Returns
+    -------
+    list[Chunk]
+        In the order of the cells, the last axis running fastest.
     """
     about, axes, pieces = _about(measure, setting, device), settings.axes(setting), _pieces(setting, chunk)
     folder, own = cache_folder(cache), "" if traced else uuid.uuid4().hex
@@ -110,7 +121,20 @@ def _pieces(setting: object, chunk: Mapping | None) -> dict[str, list[tuple[int,
 
 
 def cut(sizes: Mapping[str, int], chunk: Mapping) -> dict[str, list[tuple[int, int]]]:
-    """Where to cut each axis: ``(start, stop)`` pairs of about equal width, none wider than `chunk` allows."""
+    """Where to cut each axis: ``(start, stop)`` pairs of about equal width, none wider than `chunk` allows.
+
+    Parameters
+    ----------
+    sizes
+        Number of values of each axis.
+    chunk
+        Number of values of an axis that a piece may have; the whole axis where it is not named.
+
+    Returns
+    -------
+    dict[str, list[tuple[int, int]]]
+        The pieces of each axis, in order.
+    """
     for name, width in chunk.items():
         if name not in sizes:
             raise ValueError(f"chunk names {name!r}, which is no axis of the setting; these are: {', '.join(sizes)}")
@@ -121,7 +145,7 @@ def cut(sizes: Mapping[str, int], chunk: Mapping) -> dict[str, list[tuple[int, i
     return {name: list(itertools.pairwise(end)) for name, end in ends.items()}
 
 
-def _about(measure: Callable, setting: object, device: object) -> dict[str, object]:
+def _about(measure: Callable, setting: object, device: object) -> dict[str, Any]:
     """The attributes of the result that are known before it."""
     settings.axes(setting)  # refuses what is no setting
     came = origin(measure)
@@ -149,7 +173,7 @@ def _commit() -> str:
         return ""
 
 
-def _check_place(device: object, executor: object) -> None:
+def _check_place(device: Any, executor: object) -> None:
     """Is there what the work would run on? The CPU is, so a sweep on it need not import torch."""
     if executor is None and str(device) != "cpu":
         from flbook.devices import device as present
@@ -163,6 +187,16 @@ def cache_folder(cache: str | os.PathLike | None) -> Path:
     """The folder of the chunk files: the one given, else ``$FLBOOK_CACHE``, else ``~/.cache/flbook``; made if missing.
 
     Raises ValueError if it cannot be made or written to.
+
+    Parameters
+    ----------
+    cache
+        The folder given, if any.
+
+    Returns
+    -------
+    Path
+        An absolute path.
     """
     folder = Path(cache or os.environ.get("FLBOOK_CACHE") or Path.home() / ".cache" / "flbook").expanduser().absolute()
     try:
@@ -184,7 +218,7 @@ def _traced(measure: Callable) -> bool:
     return bool(files) and not edited
 
 
-def _parts(setting: object, axes: dict[str, tuple], pieces: dict) -> Iterator:
+def _parts(setting: Any, axes: dict[str, tuple], pieces: dict) -> Iterator:
     """The smaller settings, the last axis running fastest."""
     for ends in itertools.product(*pieces.values()):
         yield dataclasses.replace(setting, **{name: axes[name][a:b] for name, (a, b) in zip(axes, ends, strict=True)})
@@ -199,7 +233,7 @@ def _chunk(measure: Callable, part: object, about: dict, device: str, folder: Pa
     return Chunk(measure, part, device, folder / name, about["source"], about["fresh_seed"], every_axis)
 
 
-def _handed_out(executor: object, todo: list[Chunk]) -> Iterator:
+def _handed_out(executor: Any, todo: list[Chunk]) -> Iterator:
     """Results as they come, in order; if one fails, the chunks that have not started are called off."""
     jobs = []
     try:
@@ -231,9 +265,9 @@ def _join(parts: list[xr.Dataset], counts: dict[str, int]) -> xr.Dataset:
     """Put the chunks together, the last axis first. A variable without an axis has to agree along it."""
     for name, count in reversed(counts.items()):
         rows = [parts[k : k + count] for k in range(0, len(parts), count)] if count > 1 else []
-        how = {"data_vars": "minimal", "coords": "minimal", "compat": "equals", "join": "exact"}
         try:
-            parts = [xr.concat(row, name, combine_attrs="drop_conflicts", **how) for row in rows] or parts
+            parts = [xr.concat(row, name, data_vars="minimal", coords="minimal", compat="equals", join="exact",
+                               combine_attrs="drop_conflicts") for row in rows] or parts
         except (xr.MergeError, ValueError) as error:
             raise ValueError(f"the chunks along {name!r} do not fit together: {error}") from None
     return parts[0]

@@ -11,6 +11,22 @@ from flbook.domains import require
 def kou_variable(n, mu_norm, d, sigma_xi=1.0):
     r"""The phase variable of ReLU networks, :math:`r = n\|\mu\|^4 / (\sigma_\xi^4 d)`.
 
+    Parameters
+    ----------
+    n
+        Training samples.
+    mu_norm
+        Signal strength :math:`\|\mu\|`.
+    d
+        Dimension of a patch.
+    sigma_xi
+        Standard deviation of a noise coordinate.
+
+    Returns
+    -------
+    float or ndarray
+        r, of the shape that the arguments broadcast to.
+
     Source: Kou et al. (2023), Theorem 4.2: overfitting is benign if r exceeds a constant, harmful if it is below one.
 
     Examples
@@ -24,6 +40,22 @@ def kou_variable(n, mu_norm, d, sigma_xi=1.0):
 def kou_boundary(n, d, sigma_xi=1.0, constant=1.0):
     r"""Signal strength on the boundary :math:`n\|\mu\|^4 = C\sigma_\xi^4 d`, that is :math:`\sigma_\xi (Cd/n)^{1/4}`.
 
+    Parameters
+    ----------
+    n
+        Training samples.
+    d
+        Dimension of a patch.
+    sigma_xi
+        Standard deviation of a noise coordinate.
+    constant
+        The constant C.
+
+    Returns
+    -------
+    float or ndarray
+        :math:`\|\mu\|`, of the shape that the arguments broadcast to.
+
     Source: Kou et al. (2023), Theorem 4.2.
 
     Examples
@@ -36,6 +68,24 @@ def kou_boundary(n, d, sigma_xi=1.0, constant=1.0):
 
 def cao_variable(n, mu_norm, d, q, sigma_xi=1.0):
     r"""The phase variable of ReLU^q networks, :math:`n\,\mathrm{SNR}^q`.
+
+    Parameters
+    ----------
+    n
+        Training samples.
+    mu_norm
+        Signal strength :math:`\|\mu\|`.
+    d
+        Dimension of a patch.
+    q
+        Power of the activation.
+    sigma_xi
+        Standard deviation of a noise coordinate.
+
+    Returns
+    -------
+    float or ndarray
+        A number, or an array of the shape that the arguments broadcast to.
 
     Source: Cao et al. (2022), Theorems 4.3 and 4.4.
     """
@@ -62,6 +112,11 @@ def averaging_error(n, mu_norm, d, flip_prob=0.0, sigma_xi=1.0):
         Share p of flipped labels.
     sigma_xi
         Standard deviation of a noise coordinate.
+
+    Returns
+    -------
+    float or ndarray
+        A number, or an array of the shape that the arguments broadcast to.
 
     Source: derived in the lecture on the data model.
 
@@ -93,6 +148,11 @@ def random_filters_error(m, snr2, clusters=2):
         :math:`\mathrm{SNR}^2`, a number or an array.
     clusters
         2, or 4 for XOR.
+
+    Returns
+    -------
+    float or ndarray
+        An error from 0 to 1/2, of the shape of `snr2`.
 
     Raises
     ------

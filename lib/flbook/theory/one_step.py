@@ -18,7 +18,13 @@ class Parts(NamedTuple):
 
     @property
     def square(self) -> float:
-        """The mean square of the function."""
+        r"""The mean square of the function.
+
+        Returns
+        -------
+        float
+            :math:`\mu_0^2 + \mu_1^2 + \mu_2^2`.
+        """
         return self.mu_0**2 + self.mu_1**2 + self.mu_2**2
 
 
@@ -32,7 +38,12 @@ def parts(function: Callable[[np.ndarray], np.ndarray], nodes: int = 200) -> Par
     function
         Of numpy arrays.
     nodes
-        Of the quadrature.
+        Number of nodes of the quadrature.
+
+    Returns
+    -------
+    Parts
+        The three numbers, :math:`\mu_2` not negative.
 
     Source: Ba et al. (2022), equation (2.2).
 
@@ -51,6 +62,16 @@ def parts(function: Callable[[np.ndarray], np.ndarray], nodes: int = 200) -> Par
 def nonlinear_floor(target: Parts) -> float:
     r""":math:`\|P_{>1} f_*\|^2 = \mu_{2,*}^2`: below it no method gets that predicts with a linear function of x.
 
+    Parameters
+    ----------
+    target
+        `parts` of the target.
+
+    Returns
+    -------
+    float
+        A mean square error.
+
     Source: Ba et al. (2022), Proposition 1.
     """
     return target.mu_2**2
@@ -68,6 +89,22 @@ def spike_strength(eta, psi_1, sigma: Parts, target: Parts, noise: float):
 
     .. math:: \theta_2^2 = \mu_1^2\Big(\mu_{1,*}^2 + \frac{E y^2}{\psi_1}\Big), \qquad
               \frac{\theta_1^2}{\theta_2^2} = \frac{\mu_{1,*}^2}{\mu_{1,*}^2 + E y^2/\psi_1}
+
+    Parameters
+    ----------
+    eta
+        Step size :math:`\eta`, a number or an array.
+    psi_1
+        n/d, a number or an array.
+    sigma, target
+        `parts` of the activation and of the target.
+    noise
+        Standard deviation of the label noise.
+
+    Returns
+    -------
+    tuple[float or ndarray, float or ndarray]
+        t and :math:`\theta_1^2/\theta_2^2`: of the shape that `eta` and `psi_1` broadcast to, and of that of `psi_1`.
 
     Source: derived in the lecture `kernels_and_one_step`.
     """
@@ -88,13 +125,18 @@ def spike(eta, psi_1, psi_2: float, sigma: Parts, target: Parts, noise: float) -
     Parameters
     ----------
     eta
-        Step size.
+        Step size, a number or an array.
     psi_1, psi_2
-        n/d and N/d.
+        n/d, which may be an array, and N/d.
     sigma, target
         `parts` of the activation and of the target.
     noise
         Standard deviation of the label noise.
+
+    Returns
+    -------
+    Spike
+        Numbers of the shape that `eta` and `psi_1` broadcast to.
 
     Source: Benaych-Georges and Nadakuditi (2012), Section 3.1, for a rank-one matrix beside a Gaussian one.
     """
@@ -105,12 +147,41 @@ def spike(eta, psi_1, psi_2: float, sigma: Parts, target: Parts, noise: float) -
 
 
 def spike_threshold(psi_1, psi_2: float, sigma: Parts, target: Parts, noise: float):
-    r"""The step size :math:`\eta_c = \psi_2^{1/4}/\theta_2` from which on the spike stands out of the bulk."""
+    r"""The step size :math:`\eta_c = \psi_2^{1/4}/\theta_2` from which on the spike stands out of the bulk.
+
+    Parameters
+    ----------
+    psi_1
+        n/d, a number or an array.
+    psi_2
+        N/d.
+    sigma, target
+        `parts` of the activation and of the target.
+    noise
+        Standard deviation of the label noise.
+
+    Returns
+    -------
+    float or ndarray
+        Step sizes, of the shape of `psi_1`.
+    """
     return psi_2**0.25 / spike_strength(1.0, psi_1, sigma, target, noise)[0]
 
 
 def bulk_density(s, psi_2: float):
     r"""Density of the singular values of the random start :math:`W_0` (d of them), where :math:`\psi_2 \ge 1`.
+
+    Parameters
+    ----------
+    s
+        Singular values, a number or an array.
+    psi_2
+        N/d.
+
+    Returns
+    -------
+    float or ndarray
+        Densities, of the shape of `s`.
 
     Source: Marchenko and Pastur (1967).
     """
@@ -120,7 +191,7 @@ def bulk_density(s, psi_2: float):
     return np.sqrt(inside) / (np.pi * np.maximum(s, 1e-300))
 
 
-def ridge_risk(ridge, n: float, values, weights, rest, noise: float = 0.0, count=1.0):
+def ridge_risk(ridge, n: float, values, weights, rest, noise: float = 0.0, count: float | np.ndarray = 1.0):
     r"""Risk of ridge regression on n samples of Gaussian features, by its deterministic equivalent.
 
     .. math:: R = \frac{\text{rest} + \sigma_\varepsilon^2 + \kappa^2 \sum_k \text{weights}_k s_k/(s_k + \kappa)^2}
@@ -173,6 +244,22 @@ def linear_risk(lam, psi_1: float, target: Parts, noise: float):
     r"""Risk of ridge regression on the d inputs themselves, ridge :math:`\lambda` beside the mean square error.
 
     The nonlinear part of the target acts as noise: it raises the risk and cannot be learned.
+
+    Parameters
+    ----------
+    lam
+        The ridge :math:`\lambda`, shape ``R``, or a number.
+    psi_1
+        n/d.
+    target
+        `parts` of the target.
+    noise
+        Standard deviation of the label noise.
+
+    Returns
+    -------
+    ndarray
+        Risk against the target without noise, shape ``R``, which is ``(1,)`` for a number.
     """
     return ridge_risk(lam, psi_1, [1.0], [target.mu_1**2], nonlinear_floor(target), noise)
 
@@ -216,6 +303,20 @@ def one_direction_error(kappa, activation: Callable, link: Callable, nodes: int 
     r""":math:`E_{\xi_1}\big(\sigma_*(\xi_1) - E_{\xi_2}\sigma(\kappa\xi_1 + \xi_2)\big)^2`, whose least value is tau*.
 
     The part of the target that many neurons miss which all moved by :math:`\kappa` along it, averaged.
+
+    Parameters
+    ----------
+    kappa
+        :math:`\kappa`, a number or an array.
+    activation, link
+        :math:`\sigma` and :math:`\sigma_*`, of numpy arrays.
+    nodes
+        Number of nodes of the quadrature.
+
+    Returns
+    -------
+    float or ndarray
+        Mean square errors, of the shape of `kappa`.
 
     Source: Ba et al. (2022), equation (5.1).
     """

@@ -15,6 +15,18 @@ def average_overlap(alpha, strength):
 
     for large d. Derived in the lecture.
 
+    Parameters
+    ----------
+    alpha
+        Samples a dimension, :math:`n/d`, a number or an array.
+    strength
+        s, as `flbook.hermite.strength` gives it at degree 1.
+
+    Returns
+    -------
+    float or ndarray
+        Overlaps, of the shape of `alpha`.
+
     Examples
     --------
     >>> average_overlap(alpha=3.0, strength=1.0)
@@ -28,7 +40,23 @@ def step_alignment(alpha, d: int, signal: float, power: float):
 
     .. math:: \frac{\sqrt{1 - m^2}\,|S|}{\sqrt{S^2 + V (d - 2)/n}}, \qquad n = \alpha d
 
-    for a step whose mean is `signal` = S and whose noise has the variance `power` = V over n. Derived in the lecture.
+    Derived in the lecture.
+
+    Parameters
+    ----------
+    alpha
+        Samples a dimension, :math:`n/d`, a number or an array.
+    d
+        Dimension of an input.
+    signal
+        S, the mean of the step.
+    power
+        V, n times the variance of its noise.
+
+    Returns
+    -------
+    float or ndarray
+        Overlaps, of the shape of `alpha`.
     """
     noise = power * (1 - 2 / d) / np.asarray(alpha, float)
     return np.sqrt(1 - 1 / d) * abs(signal) / np.sqrt(signal**2 + noise)
@@ -37,7 +65,15 @@ def step_alignment(alpha, d: int, signal: float, power: float):
 def matrix_threshold(strength: float) -> float:
     r"""Below :math:`n/d = 1/(2 E\zeta_2(y)^2)` no gate makes the matrix point at beta; the best gate does above.
 
-    `strength` is :math:`E\zeta_2(y)^2`, as `flbook.hermite.best_strengths` gives it.
+    Parameters
+    ----------
+    strength
+        :math:`E\zeta_2(y)^2`, as `flbook.hermite.best_strengths` gives it.
+
+    Returns
+    -------
+    float
+        Samples a dimension, :math:`n/d`.
 
     Source: Mondelli and Montanari (2019), Theorem 2, and Lu and Li (2020).
     """
@@ -58,11 +94,16 @@ def matrix_overlap(alpha: float, gate: Callable, link: Callable, jumps: hermite.
     alpha
         Samples a dimension, n/d.
     gate
-        T, bounded from above.
+        T, a function of numpy arrays, bounded from above.
     link
         g, of numpy arrays; see `flbook.hermite`.
     jumps
         Labels at which the gate jumps or bends.
+
+    Returns
+    -------
+    float
+        A number from 0 to 1.
 
     Source: Lu and Li (2020), Theorem 1.
     """

@@ -17,7 +17,7 @@ class Batches(WrappedProblem, Checked):
     Outputs, loss and measures are those of all samples; ``at(step)`` is the problem of one batch, a function of
     (seed, step), the same places for every member of the ensemble. In weights or in coefficients alike.
 
-    Parameters
+    Attributes
     ----------
     problem
         The problem of all n samples.
@@ -52,24 +52,64 @@ class Batches(WrappedProblem, Checked):
         self._shuffler, self._passes = rng.generator(self.seed, "batches"), []
 
     def places(self, step: int) -> Tensor:
-        """Which samples the batch of a step takes."""
+        """Which samples the batch of a step takes.
+
+        Parameters
+        ----------
+        step
+            Number of the step, counted from 0.
+
+        Returns
+        -------
+        Tensor
+            Places among the n samples, shape ``(size,)``.
+        """
         number, within = divmod(step, self.n // self.size)
         while len(self._passes) <= number:  # shuffles come out of one stream in order; each is drawn once and kept
             self._passes.append(torch.randperm(self.n, generator=self._shuffler).to(self.problem.observed.device))
         return self._passes[number][within * self.size : (within + 1) * self.size]
 
     def at(self, step: int) -> Problem:
-        """The problem of this step's batch."""
+        """The problem of this step's batch.
+
+        Parameters
+        ----------
+        step
+            Number of the step, counted from 0.
+
+        Returns
+        -------
+        Problem
+            A problem whose loss is that of `size` samples.
+        """
         return self.problem.batch(self.places(step))
 
     def linear(self) -> "Batches":
-        """The problem's rival without an activation, in the same batches."""
+        """The problem's rival without an activation, in the same batches.
+
+        Returns
+        -------
+        Batches
+            Batches of the same size and seed.
+        """
         return replace(self, problem=self.problem.linear())
 
     def lazy(self) -> "Batches":
-        """The problem's lazy rival, in the same batches."""
+        """The problem's lazy rival, in the same batches.
+
+        Returns
+        -------
+        Batches
+            Batches of the same size and seed.
+        """
         return replace(self, problem=self.problem.lazy())
 
     def frozen(self) -> "Batches":
-        """The problem's frozen rival, in the same batches."""
+        """The problem's frozen rival, in the same batches.
+
+        Returns
+        -------
+        Batches
+            Batches of the same size and seed.
+        """
         return replace(self, problem=self.problem.frozen())

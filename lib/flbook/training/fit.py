@@ -20,7 +20,20 @@ class Trained(NamedTuple):
 
 
 def log_steps(steps: int, points: int = 40) -> list[int]:
-    """Steps to record at: 0, the last, and about `points` between them at equal ratios."""
+    """Steps to record at: 0, the last, and about `points` between them at equal ratios.
+
+    Parameters
+    ----------
+    steps
+        The last step.
+    points
+        About how many steps lie between the first and the last.
+
+    Returns
+    -------
+    list of int
+        Steps in ascending order, each once; ``[0]`` if there is none to take.
+    """
     if steps < 1:
         return [0]
     return sorted({0, *np.unique(np.geomspace(1, steps, points).round().astype(int)).tolist(), steps})
@@ -36,6 +49,8 @@ def fit(
 ) -> Trained:
     """Take `steps` steps of a rule on a problem, recording quantities on the way.
 
+    Nothing leaves the device inside the loop.
+
     Parameters
     ----------
     problem, rule
@@ -50,7 +65,11 @@ def fit(
     at
         Steps to record at; by default log-spaced, because learning happens on a logarithmic clock.
 
-    Nothing leaves the device inside the loop.
+    Returns
+    -------
+    Trained
+        Parameters after the last step; history with the dimensions ``(step, *ensemble, *dims)``, dims a quantity's own
+        axes.
 
     Raises
     ------

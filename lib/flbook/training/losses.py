@@ -16,11 +16,37 @@ class Logistic:
         return torch.nn.functional.softplus(-y * f)
 
     def slope(self, f: Tensor, y: Tensor) -> Tensor:
-        """The derivative in f."""
+        """The derivative in f.
+
+        Parameters
+        ----------
+        f
+            Outputs, shape ``(*E, n)``.
+        y
+            Labels, -1 or +1, shape ``(*#E, n)``.
+
+        Returns
+        -------
+        Tensor
+            :math:`-y/(1 + e^{yf})`, shape ``(*E, n)``.
+        """
         return -y * torch.sigmoid(-y * f)
 
     def curvature(self, f: Tensor, y: Tensor) -> Tensor:
-        """The second derivative in f."""
+        """The second derivative in f.
+
+        Parameters
+        ----------
+        f
+            Outputs, shape ``(*E, n)``.
+        y
+            Labels, -1 or +1, shape ``(*#E, n)``.
+
+        Returns
+        -------
+        Tensor
+            :math:`y^2 e^f/(1 + e^f)^2`, shape ``(*E, n)``.
+        """
         return torch.sigmoid(f) * torch.sigmoid(-f) * y**2
 
 
@@ -33,7 +59,20 @@ class Hinge:
         return (1 - y * f).relu()
 
     def slope(self, f: Tensor, y: Tensor) -> Tensor:
-        """The derivative in f."""
+        """The derivative in f.
+
+        Parameters
+        ----------
+        f
+            Outputs, shape ``(*E, n)``.
+        y
+            Labels, -1 or +1, shape ``(*#E, n)``.
+
+        Returns
+        -------
+        Tensor
+            :math:`-y` where :math:`yf < 1`, else 0, shape ``(*E, n)``.
+        """
         return -y * (y * f < 1).to(f.dtype)
 
 
@@ -46,15 +85,47 @@ class Squared:
         return (f - y) ** 2 / 2
 
     def slope(self, f: Tensor, y: Tensor) -> Tensor:
-        """The derivative in f."""
+        """The derivative in f.
+
+        Parameters
+        ----------
+        f
+            Outputs, shape ``(*E, n)``.
+        y
+            Targets, any numbers, shape ``(*#E, n)``.
+
+        Returns
+        -------
+        Tensor
+            :math:`f - y`, shape ``(*E, n)``.
+        """
         return f - y
 
     def curvature(self, f: Tensor, y: Tensor) -> Tensor:
-        """The second derivative in f."""
+        """The second derivative in f.
+
+        Parameters
+        ----------
+        f
+            Outputs, shape ``(*E, n)``.
+        y
+            Targets, any numbers, shape ``(*#E, n)``.
+
+        Returns
+        -------
+        Tensor
+            1 for each output, shape ``(*E, n)``.
+        """
         return torch.ones_like(f - y)
 
     def check(self, labels: Tensor) -> None:
-        """Refuse targets that are not finite; any number may be one."""
+        """Refuse targets that are not finite; any number may be one.
+
+        Parameters
+        ----------
+        labels
+            Targets, shape ``(*#E, n)``.
+        """
         if _seen(labels) and not bool(torch.isfinite(labels).all()):
             raise ValueError(f"targets must be finite; found {labels[~torch.isfinite(labels)].flatten()[0].item():g}")
 
@@ -69,11 +140,30 @@ class CrossEntropy:
         return torch.logsumexp(f, -1) - (f * chosen).sum(-1)
 
     def slope(self, f: Tensor, y: Tensor) -> Tensor:
-        """The derivative in f: the probabilities that f stands for, less 1 at the label."""
+        """The derivative in f: the probabilities that f stands for, less 1 at the label.
+
+        Parameters
+        ----------
+        f
+            Logits, shape ``(*E, n, classes)``.
+        y
+            Class numbers, shape ``(*#E, n)``.
+
+        Returns
+        -------
+        Tensor
+            Slopes, of sum 0 over the classes, shape ``(*E, n, classes)``.
+        """
         return torch.softmax(f, -1) - _of_class(f, y)
 
     def check(self, labels: Tensor) -> None:
-        """Refuse labels that are no class numbers."""
+        """Refuse labels that are no class numbers.
+
+        Parameters
+        ----------
+        labels
+            Labels to check, shape ``(*#E, n)``.
+        """
         if _seen(labels) and bool((wrong := (labels < 0) | (labels != labels.round())).any()):
             raise ValueError(f"labels must be class numbers 0, 1, ...; found {labels[wrong].flatten()[0].item():g}")
 
@@ -87,7 +177,20 @@ class SquaredClasses(CrossEntropy):
         return self.slope(f, y).square().sum(-1) / 2
 
     def slope(self, f: Tensor, y: Tensor) -> Tensor:
-        """The derivative in f."""
+        """The derivative in f.
+
+        Parameters
+        ----------
+        f
+            Outputs, shape ``(*E, n, classes)``.
+        y
+            Class numbers, shape ``(*#E, n)``.
+
+        Returns
+        -------
+        Tensor
+            :math:`f - (e_y - 1/C)`, shape ``(*E, n, classes)``.
+        """
         return f - _of_class(f, y) + 1 / f.shape[-1]
 
 
@@ -103,7 +206,20 @@ class Weighted:
         return self.weight * self.loss(f, y)
 
     def slope(self, f: Tensor, y: Tensor) -> Tensor:
-        """The derivative in f."""
+        r"""The derivative in f.
+
+        Parameters
+        ----------
+        f
+            Outputs, shape ``(*E, n)``.
+        y
+            Labels that the other loss takes, shape ``(*#E, n)``.
+
+        Returns
+        -------
+        Tensor
+            :math:`c_i\,\ell'(f, y)`, shape ``(*E, n)``.
+        """
         return self.weight * self.loss.slope(f, y)
 
 
@@ -128,7 +244,13 @@ squared_classes = SquaredClasses()
 
 
 def check_labels(labels: Tensor) -> None:
-    """Refuse labels other than -1 and +1."""
+    """Refuse labels other than -1 and +1.
+
+    Parameters
+    ----------
+    labels
+        Labels to check, any shape.
+    """
     if _seen(labels) and not bool((labels.abs() == 1).all()):
         wrong = labels[labels.abs() != 1].flatten()[0].item()
         raise ValueError(f"labels must be -1 or +1; found {wrong:g} (map 0/1 labels by y = 2 * label - 1)")

@@ -62,7 +62,18 @@ class Training(Problem):
                                  f"those of {name}, of shape {tuple(given)}, do not fit them")
 
     def to(self, *where: Any) -> "Training":
-        """On another device or in another dtype."""
+        """On another device or in another dtype.
+
+        Parameters
+        ----------
+        *where
+            A device, a dtype or both, as ``Tensor.to`` takes them.
+
+        Returns
+        -------
+        Training
+            A copy with a model of its own.
+        """
         there, device = copy.copy(self), torch.empty(0).to(*where).device
         there.model = copy.deepcopy(self.model).to(*where)
         for name, value in vars(self).items():
@@ -71,36 +82,118 @@ class Training(Problem):
         return there
 
     def start(self) -> Params:
-        """The parameters before training."""
+        """The parameters before training.
+
+        Returns
+        -------
+        Params
+            Copies of the model's parameters by name, each of shape ``(*E, ...)``.
+        """
         return {name: p.detach().clone() for name, p in self.model.named_parameters()}
 
     def predict(self, params: Params, x: Tensor | None = None) -> Tensor:
-        """Outputs on the training samples, or on `x`."""
+        """Outputs on the training samples, or on `x`.
+
+        Parameters
+        ----------
+        params
+            Parameters by name, each of shape ``(*E, ...)``.
+        x
+            Samples, shape ``(*#E, n, ...)``; those of training if None.
+
+        Returns
+        -------
+        Tensor
+            Outputs, shape ``(*E, n)``, or logits, shape ``(*E, n, classes)``.
+        """
         return torch.func.functional_call(self.model, params, (self.x if x is None else x.to(self.x),))
 
     def train_loss(self, params: Params, *, x: Tensor | None = None, observed: Tensor | None = None) -> Tensor:
-        """Mean loss of each member, shape ``*E``; at other inputs or labels where these are given."""
+        """Mean loss of each member, shape ``*E``; at other inputs or labels where these are given.
+
+        Parameters
+        ----------
+        params
+            Parameters by name, each of shape ``(*E, ...)``.
+        x
+            Samples, shape ``(*#E, n, ...)``; those of training if None.
+        observed
+            Labels, shape ``(*#E, n)``; those of training if None.
+
+        Returns
+        -------
+        Tensor
+            Mean over the n samples, one number a member.
+        """
         labels = self.observed if observed is None else observed
         return self.loss(self.predict(params, x), labels).mean(-1)
 
     def gradient(self, params: Params, *, x: Tensor | None = None, observed: Tensor | None = None) -> Params:
-        """Gradient of each member's loss: one backward pass, since members do not share parameters."""
+        """Gradient of each member's loss: one backward pass, since members do not share parameters.
+
+        Parameters
+        ----------
+        params
+            Parameters by name, each of shape ``(*E, ...)``.
+        x
+            Samples, shape ``(*#E, n, ...)``; those of training if None.
+        observed
+            Labels, shape ``(*#E, n)``; those of training if None.
+
+        Returns
+        -------
+        Params
+            Gradient in the form of `params`.
+        """
         leaves = {name: p.detach().requires_grad_() for name, p in params.items()}
         grads = torch.autograd.grad(self.train_loss(leaves, x=x, observed=observed).sum(), list(leaves.values()))
         return dict(zip(leaves, grads, strict=True))
 
     def norm(self, direction: Params) -> Tensor:
-        """Euclidean length of a direction in parameter space, shape ``*E``."""
+        """Euclidean length of a direction in parameter space, shape ``*E``.
+
+        Parameters
+        ----------
+        direction
+            A direction in the form of the parameters, each of shape ``(*E, ...)``.
+
+        Returns
+        -------
+        Tensor
+            Length over all parameters, one number a member.
+        """
         squares = (p.square().reshape(*self.ensemble, -1).sum(-1) for p in direction.values())
         return reduce(torch.add, squares).sqrt()
 
     def output_gradients(self, params: Params) -> Tensor:
-        r"""Inner products :math:`\langle\nabla f_i, \nabla f_j\rangle`, by one backward pass a sample: small n only."""
+        r"""Inner products :math:`\langle\nabla f_i, \nabla f_j\rangle`, by one backward pass a sample: small n only.
+
+        Parameters
+        ----------
+        params
+            Parameters by name, each of shape ``(*E, ...)``.
+
+        Returns
+        -------
+        Tensor
+            Matrix of inner products, shape ``(*E, n, n)``.
+        """
         rows = sample_gradients(self, params, self.x)
         return torch.einsum("...nk,...mk->...nm", rows, rows)
 
     def batch(self, places: Tensor) -> "Training":
-        """The same problem on some of its samples, the same places for every member."""
+        """The same problem on some of its samples, the same places for every member.
+
+        Parameters
+        ----------
+        places
+            Places of the b samples to keep, shape ``(b,)``.
+
+        Returns
+        -------
+        Training
+            The problem on x of shape ``(*#E, b, ...)``, with the same model.
+        """
         part = copy.copy(self)
         part.x = self.x.index_select(self.x.ndim - 1 - getattr(self.model, "sample_axes", 2), places)
         part.observed = self.observed.index_select(-1, places)
@@ -108,16 +201,44 @@ class Training(Problem):
         return part
 
     def sample_indices(self) -> tuple[int, Tensor | slice]:
-        """How many samples there are, and which of them this problem has."""
+        """How many samples there are, and which of them this problem has.
+
+        Returns
+        -------
+        tuple
+            Number of all samples, and places of this problem's among them: a tensor of shape ``(b,)``, or a slice of
+            everything.
+        """
         return self.total, slice(None) if self.places is None else self.places
 
     def lazy(self) -> "LazyTraining":
-        """The network's first-order expansion about its initial weights."""
+        """The network's first-order expansion about its initial weights.
+
+        Returns
+        -------
+        LazyTraining
+            The lazy problem on the same data, with the same loss.
+        """
         return LazyTraining(self.model, self.x, self.observed, self.loss)
 
 
 def sample_gradients(problem: Training, params: Params, x: Tensor) -> Float[Tensor, "*E n params"]:
-    """Gradient of every output in all parameters, flattened, by one backward pass a sample."""
+    """Gradient of every output in all parameters, flattened, by one backward pass a sample.
+
+    Parameters
+    ----------
+    problem
+        A problem whose outputs have the shape ``(*E, n)``.
+    params
+        Parameters by name, each of shape ``(*E, ...)``.
+    x
+        Samples, shape ``(*#E, n, ...)``.
+
+    Returns
+    -------
+    Tensor
+        Gradients, shape ``(*E, n, params)``, parameters in the order of the dictionary.
+    """
     leaves = {name: p.detach().requires_grad_() for name, p in params.items()}
     outputs = problem.predict(leaves, x)
     members = outputs.ndim - 1
@@ -132,10 +253,23 @@ class LazyTraining(Training):
     r"""Train :math:`f(w_0, x) + \langle \nabla f(w_0, x), w - w_0\rangle` instead of the network."""
 
     def predict(self, params: Params, x: Tensor | None = None) -> Tensor:
-        """The network's tangent at its start, by one forward-mode derivative."""
+        """The network's tangent at its start, by one forward-mode derivative.
+
+        Parameters
+        ----------
+        params
+            Parameters by name, each of shape ``(*E, ...)``.
+        x
+            Samples, shape ``(*#E, n, ...)``; those of training if None.
+
+        Returns
+        -------
+        Tensor
+            Outputs, shape ``(*E, n)``, or logits, shape ``(*E, n, classes)``.
+        """
         start = self.start()
         moved = {name: params[name] - start[name] for name in start}
-        f_0, df = torch.func.jvp(lambda p: super(LazyTraining, self).predict(p, x), (start,), (moved,))
+        f_0, df = torch.func.jvp(lambda p: super(LazyTraining, self).predict(p, x), (start,), (moved,))[:2]
         return f_0 + df
 
 
@@ -144,9 +278,16 @@ class ScaledTraining(Training):
 
     A large :math:`\alpha` lets F fit the data while the weights hardly move, and training is that of `LazyTraining`; a
     small one asks the weights to grow. With a step size divided by :math:`\alpha^2`, the first steps of F are the same
-    for every :math:`\alpha`. It may be one number a member.
+    for every :math:`\alpha`.
 
     Source: Chizat et al. (2019), Section 1.
+
+    Parameters
+    ----------
+    model, x, observed, loss
+        Network, data, labels and loss, as `Training` takes them.
+    alpha
+        :math:`\alpha`, a positive number, or one a member, shape ``(*E,)``.
     """
 
     def __init__(self, model: nn.Module, x: Tensor, observed: Tensor, loss, alpha: float | Tensor):
@@ -157,7 +298,20 @@ class ScaledTraining(Training):
         self.f_0 = super().predict(self.start()).detach()
 
     def predict(self, params: Params, x: Tensor | None = None) -> Tensor:
-        """How far the outputs have moved from those before training, times alpha."""
+        """How far the outputs have moved from those before training, times alpha.
+
+        Parameters
+        ----------
+        params
+            Parameters by name, each of shape ``(*E, ...)``.
+        x
+            Samples, shape ``(*#E, n, ...)``; those of training if None.
+
+        Returns
+        -------
+        Tensor
+            Outputs, shape ``(*E, n)``, or logits, shape ``(*E, n, classes)``.
+        """
         f = super().predict(params, x)
         if self.f_0 is None:  # being made: only the shape counts
             return f
@@ -165,13 +319,31 @@ class ScaledTraining(Training):
         return per_member(self.alpha, f) * (f - f_0)
 
     def batch(self, places: Tensor) -> "ScaledTraining":
-        """The same problem on some of its samples, less what the network said of them before training."""
+        """The same problem on some of its samples, less what the network said of them before training.
+
+        Parameters
+        ----------
+        places
+            Places of the b samples to keep, shape ``(b,)``.
+
+        Returns
+        -------
+        ScaledTraining
+            The problem on b samples, with the same model and alpha.
+        """
         part = super().batch(places)
+        assert isinstance(part, ScaledTraining) and self.f_0 is not None  # a copy of a problem that has been made
         part.f_0 = self.f_0.index_select(-1, places)
         return part
 
     def lazy(self) -> "LazyScaledTraining":
-        """The tangent at the start, which is the limit as alpha grows."""
+        """The tangent at the start, which is the limit as alpha grows.
+
+        Returns
+        -------
+        LazyScaledTraining
+            The lazy problem on the same data, with the same loss and alpha.
+        """
         return LazyScaledTraining(self.model, self.x, self.observed, self.loss, self.alpha)
 
 

@@ -79,6 +79,7 @@ class _Plain(Checked):
 
     linear: ClassVar[bool] = True
     decays: ClassVar[bool] = False
+    lr: Scalar  # of every rule but those made of others, which ask them for their `rate`
 
     def check(self, problem: Problem) -> None:
         """There is no problem that the rule could not take."""
@@ -96,7 +97,7 @@ class _Plain(Checked):
 class GradientDescent(_Plain):
     r""":math:`w \leftarrow w - \eta \nabla L(w)`.
 
-    Parameters
+    Attributes
     ----------
     lr
         The step size :math:`\eta`, positive; one number, or one a member, shape ``(*E,)``.
@@ -119,7 +120,22 @@ class GradientDescent(_Plain):
     lr: Positive | Tensor
 
     def step(self, problem: Problem, params: Params, state: Any) -> tuple[Params, Any]:
-        """One step."""
+        """One step.
+
+        Parameters
+        ----------
+        problem
+            The problem of this step.
+        params
+            Parameters before the step, each of shape ``(*E, ...)``.
+        state
+            None, since there is nothing to remember.
+
+        Returns
+        -------
+        tuple
+            Parameters after the step, and the state as it was.
+        """
         return _moved(params, self.lr, problem.gradient(params)), state
 
 
@@ -141,11 +157,37 @@ class Momentum(_Plain):
     averaged: bool = False
 
     def start(self, params: Params) -> Params:
-        """The velocity, zero at first."""
+        """The velocity, zero at first.
+
+        Parameters
+        ----------
+        params
+            Parameters before training, each of shape ``(*E, ...)``.
+
+        Returns
+        -------
+        Params
+            Zeros in the form of `params`.
+        """
         return _zeros(params)
 
     def step(self, problem: Problem, params: Params, state: Params) -> tuple[Params, Params]:
-        """One step."""
+        """One step.
+
+        Parameters
+        ----------
+        problem
+            The problem of this step.
+        params
+            Parameters before the step, each of shape ``(*E, ...)``.
+        state
+            Velocity v, in the form of `params`.
+
+        Returns
+        -------
+        tuple of Params
+            Parameters and velocity after the step.
+        """
         grad = problem.gradient(params)
         if self.averaged:
             grad = {name: per_member(1 - self.beta, g) * g for name, g in grad.items()}
@@ -170,11 +212,32 @@ class BoundedDescent(_Plain):
     share: Positive | Tensor = 0.3
 
     def rate(self, state: Any) -> Scalar:
-        """Not known before the step."""
+        """Not known before the step.
+
+        Parameters
+        ----------
+        state
+            None, since there is nothing to remember.
+        """
         raise ValueError("BoundedDescent finds its step size in the step, so its weights decay only with coupled=True")
 
     def step(self, problem: Problem, params: Params, state: Any) -> tuple[Params, Any]:
-        """One step; it asks the problem for its loss too."""
+        """One step; it asks the problem for its loss too.
+
+        Parameters
+        ----------
+        problem
+            The problem of this step.
+        params
+            Parameters before the step, each of shape ``(*E, ...)``.
+        state
+            None, since there is nothing to remember.
+
+        Returns
+        -------
+        tuple
+            Parameters after the step, and the state as it was.
+        """
         grad = problem.gradient(params)
         square = problem.norm(grad) ** 2
         bound = self.share * problem.train_loss(params) / square.clamp(min=torch.finfo(square.dtype).tiny)
@@ -193,7 +256,7 @@ class SharpnessAware(_Plain):
 
     Source: Foret et al. (2021), Section 3.
 
-    Parameters
+    Attributes
     ----------
     lr, radius
         Step size :math:`\eta` and radius r, a length in the space of the weights; one number each, or one a member,
@@ -218,7 +281,22 @@ class SharpnessAware(_Plain):
     radius: NonNegative | Tensor
 
     def step(self, problem: Problem, params: Params, state: Any) -> tuple[Params, Any]:
-        """One step, two gradients."""
+        """One step, two gradients.
+
+        Parameters
+        ----------
+        problem
+            The problem of this step.
+        params
+            Parameters before the step, each of shape ``(*E, ...)``.
+        state
+            None, since there is nothing to remember.
+
+        Returns
+        -------
+        tuple
+            Parameters after the step, and the state as it was.
+        """
         grad = problem.gradient(params)
         length = problem.norm(grad)
         reach = -self.radius / length.clamp(min=torch.finfo(length.dtype).tiny)
@@ -234,7 +312,7 @@ class LabelNoise(_Plain):
 
     Source: HaoChen et al. (2021); Huang et al. (2025).
 
-    Parameters
+    Attributes
     ----------
     lr, flip_prob
         Step size :math:`\eta` and probability p in [0, 1/2); one number each, or one a member, shape ``(*E,)``.
@@ -263,11 +341,37 @@ class LabelNoise(_Plain):
     axis: Natural = 0
 
     def start(self, params: Params) -> tuple[int, None]:
-        """The number of the next step, of which the flips are a function; none drawn yet."""
+        """The number of the next step, of which the flips are a function; none drawn yet.
+
+        Parameters
+        ----------
+        params
+            Parameters before training, on which no flip depends.
+
+        Returns
+        -------
+        tuple
+            ``(0, None)``.
+        """
         return 0, None
 
     def step(self, problem: Problem, params: Params, state: tuple) -> tuple[Params, tuple]:
-        """One step; what decides on flips is drawn, and brought to the device, for AHEAD steps at once."""
+        """One step; what decides on flips is drawn, and brought to the device, for AHEAD steps at once.
+
+        Parameters
+        ----------
+        problem
+            The problem of this step.
+        params
+            Parameters before the step, each of shape ``(*E, ...)``.
+        state
+            Number of this step, and uniform numbers for it and the next ones, shape ``(steps, *E, n)``, or None.
+
+        Returns
+        -------
+        tuple
+            Parameters after the step, and the state of the next one.
+        """
         taken, ahead = state
         n, places = problem.sample_indices()
         if ahead is None or not len(ahead):
@@ -307,7 +411,22 @@ class LabelSmoothing(_Plain):
     flip_prob: FlipProbability | Tensor
 
     def step(self, problem: Problem, params: Params, state: Any) -> tuple[Params, Any]:
-        """One step, two gradients."""
+        """One step, two gradients.
+
+        Parameters
+        ----------
+        problem
+            The problem of this step.
+        params
+            Parameters before the step, each of shape ``(*E, ...)``.
+        state
+            None, since there is nothing to remember.
+
+        Returns
+        -------
+        tuple
+            Parameters after the step, and the state as it was.
+        """
         right, wrong = problem.gradient(params), problem.gradient(params, observed=-problem.observed)
         mean = {name: _blend(g, self.flip_prob, wrong[name]) for name, g in right.items()}
         return _moved(params, self.lr, mean), state
@@ -315,6 +434,8 @@ class LabelSmoothing(_Plain):
 
 class _Rescaled(_Plain):
     """A direction made of the gradient, then heavy ball: the memory is one of directions, not of gradients."""
+
+    beta: Scalar
 
     def start(self, params: Params) -> Params:
         """The velocity, zero at first."""
@@ -346,7 +467,20 @@ class SignDescent(_Rescaled):
     beta: Fraction | Tensor = 0.0
 
     def direction(self, problem: Problem, grad: Params) -> Params:
-        """Signs."""
+        """Signs.
+
+        Parameters
+        ----------
+        problem
+            The problem of this step; signs need nothing of it.
+        grad
+            Gradient in the form of the parameters.
+
+        Returns
+        -------
+        Params
+            -1, 0 or +1 for each coordinate, in the same form.
+        """
         return {name: g.sign() for name, g in grad.items()}
 
 
@@ -364,7 +498,20 @@ class NormalisedDescent(_Rescaled):
     beta: Fraction | Tensor = 0.0
 
     def direction(self, problem: Problem, grad: Params) -> Params:
-        """A gradient of length 1."""
+        """A gradient of length 1.
+
+        Parameters
+        ----------
+        problem
+            The problem of this step, asked for the norm of the gradient.
+        grad
+            Gradient in the form of the parameters, each of shape ``(*E, ...)``.
+
+        Returns
+        -------
+        Params
+            Direction in the same form, of length 1 for each member, or 0 where the gradient is 0.
+        """
         length = problem.norm(grad)
         shrink = 1 / length.clamp(min=torch.finfo(length.dtype).tiny)
         return {name: per_member(shrink, g) * g for name, g in grad.items()}
@@ -379,7 +526,7 @@ class Adam(_Plain):
 
     Source: Kingma and Ba (2015), Algorithm 1.
 
-    Parameters
+    Attributes
     ----------
     lr, betas, epsilon
         Step size :math:`\eta`, the two memories :math:`\beta_1, \beta_2` in [0, 1), and :math:`\epsilon`; one number
@@ -409,7 +556,13 @@ class Adam(_Plain):
     horizon: Count | None = None
 
     def check(self, problem: Problem) -> None:
-        """Refuse epsilon = 0 where a gradient is zero at the start: the step there is 0/0."""
+        """Refuse epsilon = 0 where a gradient is zero at the start: the step there is 0/0.
+
+        Parameters
+        ----------
+        problem
+            The problem to train on, asked for its gradient at the start if epsilon is 0.
+        """
         if not bool((torch.as_tensor(self.epsilon) == 0).any()):
             return
         still = sum(int((g == 0).sum()) for g in problem.gradient(problem.start()).values())
@@ -418,16 +571,53 @@ class Adam(_Plain):
                              f"{still} of them are 0 at the start")
 
     def start(self, params: Params) -> tuple[int, Params, Params]:
-        """No step taken, both averages zero."""
+        """No step taken, both averages zero.
+
+        Parameters
+        ----------
+        params
+            Parameters before training, each of shape ``(*E, ...)``.
+
+        Returns
+        -------
+        tuple
+            ``(0, m, v)``, m and v zeros in the form of `params`.
+        """
         return 0, _zeros(params), _zeros(params)
 
     def rate(self, state: tuple) -> Scalar:
-        """The step size of the next step."""
+        r"""The step size of the next step.
+
+        Parameters
+        ----------
+        state
+            Memory ``(t, m, v)``, of which t, the number of steps taken, matters.
+
+        Returns
+        -------
+        float or Tensor
+            :math:`\eta_t`, one number, or one a member, shape ``(*E,)``.
+        """
         decay = 1.0 if self.horizon is None else (1 + math.cos(math.pi * min(1.0, state[0] / self.horizon))) / 2
         return decay * self.lr
 
     def step(self, problem: Problem, params: Params, state: tuple) -> tuple[Params, tuple]:
-        """One step."""
+        """One step.
+
+        Parameters
+        ----------
+        problem
+            The problem of this step.
+        params
+            Parameters before the step, each of shape ``(*E, ...)``.
+        state
+            Memory ``(t, m, v)``: steps taken, averages of gradients and of their squares.
+
+        Returns
+        -------
+        tuple
+            Parameters and memory after the step.
+        """
         (taken, first, second), (one, two), grad = state, self.betas, problem.gradient(params)
         lr, taken = self.rate(state), taken + 1
         first = {name: _blend(m, 1 - one, grad[name]) for name, m in first.items()}
@@ -453,11 +643,37 @@ class RMSProp(_Plain):
     epsilon: NonNegative | Tensor = 1e-8
 
     def start(self, params: Params) -> Params:
-        """The average of squares, zero at first."""
+        """The average of squares, zero at first.
+
+        Parameters
+        ----------
+        params
+            Parameters before training, each of shape ``(*E, ...)``.
+
+        Returns
+        -------
+        Params
+            Zeros in the form of `params`.
+        """
         return _zeros(params)
 
     def step(self, problem: Problem, params: Params, state: Params) -> tuple[Params, Params]:
-        """One step."""
+        """One step.
+
+        Parameters
+        ----------
+        problem
+            The problem of this step.
+        params
+            Parameters before the step, each of shape ``(*E, ...)``.
+        state
+            Average v of squared gradients, in the form of `params`.
+
+        Returns
+        -------
+        tuple of Params
+            Parameters and average after the step.
+        """
         grad = problem.gradient(params)
         state = {name: _blend_square(v, 1 - self.alpha, grad[name]) for name, v in state.items()}
         scale = {name: v.sqrt().add_(per_member(self.epsilon, v)) for name, v in state.items()}
@@ -474,7 +690,7 @@ class WeightDecay(_Plain):
 
     Source: Loshchilov and Hutter (2019), Algorithms 1 and 2; AdamW is ``WeightDecay(Adam(lr), decay)``.
 
-    Parameters
+    Attributes
     ----------
     rule
         The optimizer whose weights decay.
@@ -509,28 +725,83 @@ class WeightDecay(_Plain):
 
     @property
     def decays(self) -> bool:
-        """Do initial weights shrink by one multiplier? With a penalty that the rule rescales they do not."""
+        """Do initial weights shrink by one multiplier? With a penalty that the rule rescales they do not.
+
+        Returns
+        -------
+        bool
+            True if the decay is decoupled, or the rule linear.
+        """
         return self.linear or not self.coupled
 
     @property
     def linear(self) -> bool:
-        """As the rule is."""
+        """As the rule is.
+
+        Returns
+        -------
+        bool
+            Is its step a combination of gradients and parameters?
+        """
         return self.rule.linear
 
     def check(self, problem: Problem) -> None:
-        """What the rule refuses."""
+        """What the rule refuses.
+
+        Parameters
+        ----------
+        problem
+            The problem to train on.
+        """
         self.rule.check(problem)
 
     def start(self, params: Params) -> Any:
-        """What the rule remembers."""
+        """What the rule remembers.
+
+        Parameters
+        ----------
+        params
+            Parameters before training, each of shape ``(*E, ...)``.
+
+        Returns
+        -------
+        Any
+            Memory of the rule.
+        """
         return self.rule.start(params)
 
     def rate(self, state: Any) -> Scalar:
-        """The step size of the rule."""
+        r"""The step size of the rule.
+
+        Parameters
+        ----------
+        state
+            Memory of the rule.
+
+        Returns
+        -------
+        float or Tensor
+            :math:`\eta_t`, one number, or one a member, shape ``(*E,)``.
+        """
         return self.rule.rate(state)
 
     def step(self, problem: Problem, params: Params, state: Any) -> tuple[Params, Any]:
-        """One step."""
+        """One step.
+
+        Parameters
+        ----------
+        problem
+            The problem of this step.
+        params
+            Parameters before the step, each of shape ``(*E, ...)``.
+        state
+            Memory of the rule.
+
+        Returns
+        -------
+        tuple
+            Parameters and memory after the step.
+        """
         if self.coupled:
             return self.rule.step(_Penalised(problem, self.decay), params, state)
         shrink = self.decay * self.rule.rate(state)
@@ -544,7 +815,7 @@ class Then(_Plain):
 
     "SAM, then gradient descent" is ``Then(SharpnessAware(lr, radius), 2000, GradientDescent(lr))``.
 
-    Parameters
+    Attributes
     ----------
     first, steps, second
         The rules, and how many steps the first one takes.
@@ -578,30 +849,85 @@ class Then(_Plain):
 
     @property
     def linear(self) -> bool:
-        """If both rules are."""
+        """If both rules are.
+
+        Returns
+        -------
+        bool
+            Are steps combinations of gradients and parameters from first to last?
+        """
         return self.first.linear and self.second.linear
 
     @property
     def decays(self) -> bool:
-        """As both rules do."""
+        """As both rules do.
+
+        Returns
+        -------
+        bool
+            The same for `first` and `second`.
+        """
         return self.first.decays
 
     def check(self, problem: Problem) -> None:
-        """What one of the rules refuses."""
+        """What one of the rules refuses.
+
+        Parameters
+        ----------
+        problem
+            The problem to train on.
+        """
         self.first.check(problem)
         self.second.check(problem)
 
     def start(self, params: Params) -> tuple[int, Any]:
-        """No step taken, and what the rule at work remembers."""
+        """No step taken, and what the rule at work remembers.
+
+        Parameters
+        ----------
+        params
+            Parameters before training, each of shape ``(*E, ...)``.
+
+        Returns
+        -------
+        tuple
+            Steps taken, 0, and the memory of the rule at work.
+        """
         return 0, (self.first if self.steps else self.second).start(params)
 
     def rate(self, state: tuple[int, Any]) -> Scalar:
-        """That of the rule at work."""
+        r"""That of the rule at work.
+
+        Parameters
+        ----------
+        state
+            Steps taken, and the memory of the rule at work.
+
+        Returns
+        -------
+        float or Tensor
+            :math:`\eta_t`, one number, or one a member, shape ``(*E,)``.
+        """
         taken, memory = state
         return (self.first if taken < self.steps else self.second).rate(memory)
 
     def step(self, problem: Problem, params: Params, state: tuple[int, Any]) -> tuple[Params, tuple[int, Any]]:
-        """One step of the rule at work."""
+        """One step of the rule at work.
+
+        Parameters
+        ----------
+        problem
+            The problem of this step.
+        params
+            Parameters before the step, each of shape ``(*E, ...)``.
+        state
+            Steps taken, and the memory of the rule at work.
+
+        Returns
+        -------
+        tuple
+            Parameters after the step, and the state of the next one.
+        """
         taken, memory = state
         params, memory = (self.first if taken < self.steps else self.second).step(problem, params, memory)
         return params, (taken + 1, self.second.start(params) if taken + 1 == self.steps else memory)

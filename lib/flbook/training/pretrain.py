@@ -8,8 +8,9 @@ killed goes on from its checkpoint as if nothing had happened.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 import xarray as xr
@@ -48,7 +49,18 @@ class Recipe:
                 raise ValueError(f"{name} must be among {', '.join(known)}; got {getattr(self, name)!r}")
 
     def rate(self, step: int) -> float:
-        """The learning rate of one step, counted from 0."""
+        """The learning rate of one step, counted from 0.
+
+        Parameters
+        ----------
+        step
+            Number of the step, from 0 to ``steps - 1``.
+
+        Returns
+        -------
+        float
+            Learning rate, at most `lr`.
+        """
         rise = min(1.0, (step + 1) / (self.warmup + 1))
         past = max(0, step - self.warmup) / max(1, self.steps - self.warmup)
         return self.lr * rise * {"cosine": (1 + math.cos(math.pi * past)) / 2, "linear": 1 - past}.get(self.decay, 1.0)
@@ -64,20 +76,55 @@ class PretrainingRun(NamedTuple):
 def at_every_position(model: nn.Module, prompts: Prompts) -> Tensor:
     """Mean squared error over the prompts of a batch and all their prefixes, the empty one too; shape ``*S``.
 
-    The model brings ``predictions(x, y)``, which says every label from the pairs before it.
+    Parameters
+    ----------
+    model
+        A network with ``predictions(x, y)``, which says every label from the pairs before it.
+    prompts
+        A batch of b prompts, contexts ``(*S, b, n, d)`` and queries ``(*S, b, q, d)``; S are the axes of the ensemble.
+
+    Returns
+    -------
+    Tensor
+        Errors, one a member.
     """
     context = prompts.context
     x, y = torch.cat([context.x, prompts.query], -2), torch.cat([context.y, label(prompts)], -1)
-    return (model.predictions(x, y) - y).square().mean((-2, -1))
+    predictions = cast(Callable[[Tensor, Tensor], Tensor], model.predictions)
+    return (predictions(x, y) - y).square().mean((-2, -1))
 
 
 def at_the_query(model: nn.Module, prompts: Prompts) -> Tensor:
-    """Mean squared error at the queries, over the prompts of a batch; shape ``*S``."""
+    """Mean squared error at the queries, over the prompts of a batch; shape ``*S``.
+
+    Parameters
+    ----------
+    model
+        A network that, called with contexts and queries, returns predictions ``(*S, b, q)``.
+    prompts
+        A batch of b prompts, contexts ``(*S, b, n, d)`` and queries ``(*S, b, q, d)``; S are the axes of the ensemble.
+
+    Returns
+    -------
+    Tensor
+        Errors, one a member.
+    """
     return (model(prompts.context, prompts.query) - label(prompts)).square().mean((-2, -1))
 
 
 def label(prompts: Prompts) -> Tensor:
-    """What training sees at the queries."""
+    """What training sees at the queries.
+
+    Parameters
+    ----------
+    prompts
+        A batch of b prompts, contexts ``(*S, b, n, d)`` and queries ``(*S, b, q, d)``; S are the axes of the ensemble.
+
+    Returns
+    -------
+    Tensor
+        Labels with noise where there is any, else the targets, shape ``(*S, b, q)``.
+    """
     return prompts.target if prompts.observed is None else prompts.observed
 
 
@@ -93,14 +140,35 @@ def pretrain(
 ) -> PretrainingRun:
     """Train a model in place on prompts that it never sees twice.
 
-    data: anything with ``draw(batch, seed, step, device)`` that returns `Prompts`, or another named tuple of tensors
-    that `loss` knows. seed: of the prompts; a tuple draws
-    others for each member of an ensemble, whose axis leads parameters and prompts alike.
-    loss: ``loss(model, prompts)``, one number a member; `at_every_position` if the model has ``predictions``, otherwise
-    `at_the_query`. checkpoint: a file that is written every so many steps and at the end, and from which training
-    resumes, on a CPU bit for bit; one of a finished run is the result.
-
     Raises ValueError if the checkpoint is of another setting, FloatingPointError if the loss ceases to be finite.
+
+    Parameters
+    ----------
+    model
+        The network, whose parameters lead with the axes of an ensemble.
+    data
+        Anything with ``draw(batch, seed, step, device)`` that returns `Prompts`, or another named tuple of tensors that
+        `loss` knows.
+    recipe
+        How to train; ``Recipe()`` if None.
+    seed
+        Seed of the prompts; a tuple draws others for each member of an ensemble, whose axis leads parameters and
+        prompts alike.
+    device
+        Where to train; the model is moved there.
+    loss
+        ``loss(model, prompts)``, one number a member; if None, `at_every_position` where the model has ``predictions``,
+        otherwise `at_the_query`.
+    checkpoint
+        A file that is written on the way and at the end, and from which training resumes, on a CPU bit for bit; one of
+        a finished run is the result.
+    every
+        Steps from one writing of the checkpoint to the next.
+
+    Returns
+    -------
+    PretrainingRun
+        The model that was given, trained, and its loss at every step.
     """
     recipe, device = recipe or Recipe(), devices.device(device)
     model.to(device)
@@ -217,8 +285,18 @@ class _Run:
 
 
 def clip_members(grads: list[Tensor], members: torch.Size, longest: float) -> None:
-    """Shorten gradients in place, to length `longest` for each member: members do not feel each other."""
-    square = sum(grad.reshape(*members, -1).square().sum(-1) for grad in grads)
+    """Shorten gradients in place, to length `longest` for each member: members do not feel each other.
+
+    Parameters
+    ----------
+    grads
+        Gradients of all parameters, each of shape ``(*E, ...)``.
+    members
+        Shape ``*E`` of the ensemble.
+    longest
+        Largest length of a member's gradient, above 0.
+    """
+    square = reduce(torch.add, (grad.reshape(*members, -1).square().sum(-1) for grad in grads))
     share = (longest / (square.sqrt() + 1e-6)).clamp(max=1.0)
     for grad in grads:
         grad.mul_(share.reshape(*members, *[1] * (grad.ndim - len(members))))

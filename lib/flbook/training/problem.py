@@ -32,54 +32,180 @@ class Problem:
 
     @cached_property
     def ensemble(self) -> Size:
-        """The shape ``*E``."""
+        """The shape ``*E``.
+
+        Returns
+        -------
+        Size
+            Lengths of the ensemble axes, none for a single network.
+        """
         return self.norm(self.start()).shape
 
     def start(self) -> Params:
-        """The parameters before training."""
+        """The parameters before training.
+
+        Returns
+        -------
+        Params
+            Parameters by name, each of shape ``(*E, ...)``.
+        """
         raise NotImplementedError
 
     def at(self, step: int) -> "Problem":
-        """The problem of one step. Its batch is a pure function of (seed, step); full batch: the problem itself."""
+        """The problem of one step. Its batch is a pure function of (seed, step); full batch: the problem itself.
+
+        Parameters
+        ----------
+        step
+            Number of the step, counted from 0.
+
+        Returns
+        -------
+        Problem
+            The problem that the step is taken on.
+        """
         return self
 
     def predict(self, params: Params, x: Tensor | None = None) -> Tensor:
-        """Outputs ``(*E, n)`` on the training samples, or on others of the same kind."""
+        """Outputs ``(*E, n)`` on the training samples, or on others of the same kind.
+
+        Parameters
+        ----------
+        params
+            Parameters by name, each of shape ``(*E, ...)``.
+        x
+            Samples, shape ``(*#E, n, ...)``; those of training if None.
+
+        Returns
+        -------
+        Tensor
+            Outputs, or logits of shape ``(*E, n, classes)``.
+        """
         raise _without(self, "outputs on samples")
 
     def train_loss(self, params: Params, *, x: Tensor | None = None, observed: Tensor | None = None) -> Tensor:
-        """Mean loss of each member, shape ``*E``; at other inputs or labels where these are given."""
+        """Mean loss of each member, shape ``*E``; at other inputs or labels where these are given.
+
+        Parameters
+        ----------
+        params
+            Parameters by name, each of shape ``(*E, ...)``.
+        x
+            Samples, shape ``(*#E, n, ...)``; those of training if None.
+        observed
+            Labels, shape ``(*#E, n)``; those of training if None.
+
+        Returns
+        -------
+        Tensor
+            Mean over the n samples, one number a member.
+        """
         raise _without(self, "training loss")
 
     def gradient(self, params: Params, *, x: Tensor | None = None, observed: Tensor | None = None) -> Params:
-        """Gradient of `train_loss`, in the form of the parameters; at other inputs or labels where these are given."""
+        """Gradient of `train_loss`, in the form of the parameters; at other inputs or labels where these are given.
+
+        Parameters
+        ----------
+        params
+            Parameters by name, each of shape ``(*E, ...)``.
+        x
+            Samples, shape ``(*#E, n, ...)``; those of training if None.
+        observed
+            Labels, shape ``(*#E, n)``; those of training if None.
+
+        Returns
+        -------
+        Params
+            Gradient by name, each part of the shape of its parameter.
+        """
         raise NotImplementedError
 
     def sample_indices(self) -> tuple[int, Any]:
         """How many samples there are, and which of them the loss is about: in weights, those of the step's batch.
 
         What a rule draws for each sample it draws for all of them, so that it is the same in every form of a problem.
+
+        Returns
+        -------
+        tuple
+            Number of all samples, and what picks the loss's own along an axis of them: places, or a slice.
         """
         return self.observed.shape[-1], slice(None)
 
     def batch(self, places: Tensor) -> "Problem":
-        """The problem on some of its samples, as `flbook.training.batches` takes them at a step."""
+        """The problem on some of its samples, as `flbook.training.batches` takes them at a step.
+
+        Parameters
+        ----------
+        places
+            Places of the b samples to take, shape ``(b,)``.
+
+        Returns
+        -------
+        Problem
+            A problem whose loss is that of b samples.
+        """
         raise ValueError(f"{type(self).__name__} cannot be cut into batches")
 
     def norm(self, direction: Params) -> Tensor:
-        """Euclidean length, in the space of the weights, of a direction in the form of the parameters; shape ``*E``."""
+        """Euclidean length, in the space of the weights, of a direction in the form of the parameters; shape ``*E``.
+
+        Parameters
+        ----------
+        direction
+            A direction, such as a gradient or a difference of parameters.
+
+        Returns
+        -------
+        Tensor
+            Length, one number a member.
+        """
         raise NotImplementedError
 
     def output_gradients(self, params: Params) -> Tensor:
-        r"""Inner products :math:`\langle\nabla f_i, \nabla f_j\rangle` of outputs' gradients, shape ``(*E, n, n)``."""
+        r"""Inner products :math:`\langle\nabla f_i, \nabla f_j\rangle` of outputs' gradients, shape ``(*E, n, n)``.
+
+        Parameters
+        ----------
+        params
+            Parameters by name, each of shape ``(*E, ...)``.
+
+        Returns
+        -------
+        Tensor
+            Tangent kernel of the n training samples.
+        """
         raise _without(self, "gradients of its outputs")
 
     def signal_learned(self, params: Params) -> Tensor:
-        r"""The coefficients :math:`\gamma_{j,r}` of the filters on the signal, shape ``(*E, 2, m)``."""
+        r"""The coefficients :math:`\gamma_{j,r}` of the filters on the signal, shape ``(*E, 2, m)``.
+
+        Parameters
+        ----------
+        params
+            Parameters by name, each of shape ``(*E, ...)``.
+
+        Returns
+        -------
+        Tensor
+            Coefficients, those of the filters of +1 first.
+        """
         raise _without(self, "signal")
 
     def noise_memorised(self, params: Params) -> Tensor:
-        r"""The coefficients :math:`\rho_{j,r,i}` of the filters on the training noise, shape ``(*E, 2, m, n)``."""
+        r"""The coefficients :math:`\rho_{j,r,i}` of the filters on the training noise, shape ``(*E, 2, m, n)``.
+
+        Parameters
+        ----------
+        params
+            Parameters by name, each of shape ``(*E, ...)``.
+
+        Returns
+        -------
+        Tensor
+            Coefficients, those of the filters of +1 first.
+        """
         raise _without(self, "noise patches")
 
     @property
@@ -88,26 +214,68 @@ class Problem:
         raise _without(self, "law of fresh samples")
 
     def test_outputs(self, params: Params, standard: Tensor) -> tuple[Tensor, Tensor]:
-        """Outputs ``(*E, points)`` on fresh samples of label +1 and of label -1, from ``(points, test_directions)``."""
+        """Outputs ``(*E, points)`` on fresh samples of label +1 and of label -1, from ``(points, test_directions)``.
+
+        Parameters
+        ----------
+        params
+            Parameters by name, each of shape ``(*E, ...)``.
+        standard
+            Standard normal numbers, the same for every member.
+
+        Returns
+        -------
+        tuple of Tensor
+            Outputs at label +1, and outputs at label -1.
+        """
         raise _without(self, "law of fresh samples")
 
     def decaying(self, params: Params) -> Params:
-        """The parameters before training, for a rule that lets all weights decay, those of the start too."""
+        """The parameters before training, for a rule that lets all weights decay, those of the start too.
+
+        Parameters
+        ----------
+        params
+            Parameters of `start`.
+
+        Returns
+        -------
+        Params
+            The same, and where the problem needs one a multiplier of the initial weights.
+        """
         if self.coefficients:
             raise ValueError(f"{type(self).__name__} keeps the initial weights as they are, so it takes no weight decay"
                              "; train the weights themselves")
         return params
 
     def linear(self) -> "Problem":
-        """The rival without an activation."""
+        """The rival without an activation.
+
+        Returns
+        -------
+        Problem
+            The rival on the same data.
+        """
         raise _without(self, "linear rival")
 
     def lazy(self) -> "Problem":
-        """The rival whose features stay: the first-order expansion about the start."""
+        """The rival whose features stay: the first-order expansion about the start.
+
+        Returns
+        -------
+        Problem
+            The rival on the same data.
+        """
         raise _without(self, "lazy rival")
 
     def frozen(self) -> "Problem":
-        """The rival whose first layer stays: random features."""
+        """The rival whose first layer stays: random features.
+
+        Returns
+        -------
+        Problem
+            The rival on the same data.
+        """
         raise _without(self, "frozen rival")
 
 
@@ -122,13 +290,45 @@ class Rule(Protocol):
     """Does it shrink the weights, those of the start too, by one multiplier?"""
 
     def check(self, problem: Problem) -> None:
-        """Refuse, in a sentence and before the first step, a problem that the rule cannot take."""
+        """Refuse, in a sentence and before the first step, a problem that the rule cannot take.
+
+        Parameters
+        ----------
+        problem
+            The problem to train on, wrapped or not.
+        """
 
     def start(self, params: Params) -> Any:
-        """What the rule remembers, before the first step."""
+        """What the rule remembers, before the first step.
+
+        Parameters
+        ----------
+        params
+            Parameters before training, each of shape ``(*E, ...)``.
+
+        Returns
+        -------
+        Any
+            Memory for the first `step`.
+        """
 
     def step(self, problem: Problem, params: Params, state: Any) -> tuple[Params, Any]:
-        """Parameters and memory after one step on the problem of this step, asked for gradients as often as needed."""
+        """Parameters and memory after one step on the problem of this step, asked for gradients as often as needed.
+
+        Parameters
+        ----------
+        problem
+            The problem of this step.
+        params
+            Parameters before the step, each of shape ``(*E, ...)``.
+        state
+            Memory of the rule.
+
+        Returns
+        -------
+        tuple
+            Parameters and memory, in the form in which they came.
+        """
         ...
 
 
@@ -140,30 +340,108 @@ class EmpiricalProblem(Problem):
     """
 
     def outputs(self, params: Params) -> Tensor:
-        """Outputs ``(*E, n)`` on the training samples."""
+        """Outputs ``(*E, n)`` on the training samples.
+
+        Parameters
+        ----------
+        params
+            Parameters by name, each of shape ``(*E, ...)``.
+
+        Returns
+        -------
+        Tensor
+            Outputs, one for each member and sample.
+        """
         raise NotImplementedError
 
     def gradient_at(self, params: Params, observed: Tensor) -> Params:
-        """Gradient of the mean loss at these labels."""
+        """Gradient of the mean loss at these labels.
+
+        Parameters
+        ----------
+        params
+            Parameters by name, each of shape ``(*E, ...)``.
+        observed
+            Labels, shape ``(*#E, n)``.
+
+        Returns
+        -------
+        Params
+            Gradient in the form of `params`.
+        """
         raise NotImplementedError
 
     def predict(self, params: Params, x: Tensor | None = None) -> Tensor:
-        """Outputs ``(*E, n)`` on the training samples; there are no others."""
+        """Outputs ``(*E, n)`` on the training samples; there are no others.
+
+        Parameters
+        ----------
+        params
+            Parameters by name, each of shape ``(*E, ...)``.
+        x
+            None, since there are no other inputs.
+
+        Returns
+        -------
+        Tensor
+            Outputs, as `outputs` gives them.
+        """
         refuse(self, x=x)
         return self.outputs(params)
 
     def train_loss(self, params: Params, *, x: Tensor | None = None, observed: Tensor | None = None) -> Tensor:
-        """Mean loss of each member, shape ``*E``; `observed` replaces the labels."""
+        """Mean loss of each member, shape ``*E``; `observed` replaces the labels.
+
+        Parameters
+        ----------
+        params
+            Parameters by name, each of shape ``(*E, ...)``.
+        x
+            None, since there are no other inputs.
+        observed
+            Labels, shape ``(*#E, n)``; those of training if None.
+
+        Returns
+        -------
+        Tensor
+            Mean over the n samples, one number a member.
+        """
         refuse(self, x=x)
         return self.loss(self.outputs(params), self.observed if observed is None else observed).mean(-1)
 
     def gradient(self, params: Params, *, x: Tensor | None = None, observed: Tensor | None = None) -> Params:
-        """Gradient of each member's loss; `observed` replaces the labels."""
+        """Gradient of each member's loss; `observed` replaces the labels.
+
+        Parameters
+        ----------
+        params
+            Parameters by name, each of shape ``(*E, ...)``.
+        x
+            None, since there are no other inputs.
+        observed
+            Labels, shape ``(*#E, n)``; those of training if None.
+
+        Returns
+        -------
+        Params
+            Gradient in the form of `params`.
+        """
         refuse(self, x=x)
         return self.gradient_at(params, self.observed if observed is None else observed)
 
     def batch(self, places: Tensor) -> "EmpiricalProblem":
-        """The same problem with the loss of some samples only, the same places for every member."""
+        """The same problem with the loss of some samples only, the same places for every member.
+
+        Parameters
+        ----------
+        places
+            Places of the b samples whose loss counts, shape ``(b,)``.
+
+        Returns
+        -------
+        EmpiricalProblem
+            A copy whose loss weighs those samples by n/b and the others by 0.
+        """
         n = self.observed.shape[-1]
         share = self.observed.new_zeros(n).index_fill(0, places, n / len(places))
         part = copy.copy(self)  # not made anew: labels have been looked at, and a look takes a value off the device
@@ -172,7 +450,18 @@ class EmpiricalProblem(Problem):
 
 
 def forwarded(name: str) -> Any:
-    """A property: what is asked of an object's ``problem``."""
+    """A property: what is asked of an object's ``problem``.
+
+    Parameters
+    ----------
+    name
+        Name of an attribute of the problem.
+
+    Returns
+    -------
+    Any
+        A property for the body of a class such as `WrappedProblem`.
+    """
     return property(lambda self: getattr(self.problem, name))
 
 
@@ -199,11 +488,35 @@ class PopulationProblem(Problem):
     """A problem whose samples are drawn afresh at every step, or integrated out: it takes neither inputs nor labels."""
 
     def slope(self, params: Params) -> Params:
-        """Gradient of the loss."""
+        """Gradient of the loss.
+
+        Parameters
+        ----------
+        params
+            Parameters by name, each of shape ``(*E, ...)``.
+
+        Returns
+        -------
+        Params
+            Gradient in the form of `params`.
+        """
         raise NotImplementedError
 
     def gradient(self, params: Params, *, x: Tensor | None = None, observed: Tensor | None = None) -> Params:
-        """Gradient of each member's loss."""
+        """Gradient of each member's loss.
+
+        Parameters
+        ----------
+        params
+            Parameters by name, each of shape ``(*E, ...)``.
+        x, observed
+            None, since there are neither inputs nor labels.
+
+        Returns
+        -------
+        Params
+            Gradient in the form of `params`.
+        """
         refuse(self, x=x, observed=observed)
         return self.slope(params)
 
@@ -213,19 +526,48 @@ class PopulationProblem(Problem):
 
 
 def refuse(problem: Problem, **given: Tensor | None) -> None:
-    """Refuse inputs or labels that a problem has no place for."""
+    """Refuse inputs or labels that a problem has no place for.
+
+    Parameters
+    ----------
+    problem
+        The problem that refuses.
+    **given
+        Inputs or labels by name, None where there are none.
+    """
     for name, value in given.items():
         if value is not None:
             raise ValueError(f"{type(problem).__name__} takes no {name}: it is trained on what it was made of")
 
 
 def convert(problem: Any, kind: type) -> Any:
-    """The same fields in another class of problem: a rival of it."""
+    """The same fields in another class of problem: a rival of it.
+
+    Parameters
+    ----------
+    problem
+        A problem that is a dataclass.
+    kind
+        Another dataclass with the same fields.
+
+    Returns
+    -------
+    Any
+        The rival, an instance of `kind`.
+    """
     return kind(**{field.name: getattr(problem, field.name) for field in fields(problem)})
 
 
 def check_fit(problem: Problem, rule: Rule) -> None:
-    """Refuse a rule that cannot take this problem, or would compute something else on it than on the weights."""
+    """Refuse a rule that cannot take this problem, or would compute something else on it than on the weights.
+
+    Parameters
+    ----------
+    problem
+        The problem to train on, wrapped or not.
+    rule
+        The optimizer.
+    """
     whole = problem
     while isinstance(problem, WrappedProblem):
         problem = problem.problem

@@ -36,8 +36,19 @@ style="max-width:100%;height:auto"></div>
 
 
 def script(name):
-    """The JavaScript of a figure, or of the ``"core"``."""
-    return (resources.files(__package__) / f"{name}.js").read_text(encoding="utf-8")
+    """The JavaScript of a figure, or of the ``"core"``.
+
+    Parameters
+    ----------
+    name
+        Of the figure, one of `FIGURES`, or ``"core"``.
+
+    Returns
+    -------
+    str
+        The text of the file.
+    """
+    return (resources.files(__name__) / f"{name}.js").read_text(encoding="utf-8")
 
 
 def live(name, still, *, alt, caption="", label="", **given):
@@ -62,7 +73,7 @@ def live(name, still, *, alt, caption="", label="", **given):
         What the still picture shows, in words.
     caption, label
         Under the figure, and by which the page refers to it; see `flbook.plots.show`.
-    given
+    **given
         Where the controls start, by name, as in ``d=2000``; see `FIGURES`.
 
     Raises
