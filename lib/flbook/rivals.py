@@ -55,6 +55,8 @@ class FrozenCNN(nn.Module):
     b: Tensor | None
     size: Tensor
 
+    sample_axes = 2  # patches, coordinates
+
     def __init__(self, cnn: TwoLayerCNN, x: Float[Tensor, "*E n 2 d"]):
         super().__init__()
         self.activation = cnn.activation

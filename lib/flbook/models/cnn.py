@@ -52,6 +52,8 @@ class TwoLayerCNN(nn.Module):
     torch.Size([3, 20])
     """
 
+    sample_axes = 2  # patches, coordinates
+
     @checked_arguments
     def __init__(
         self,

@@ -36,6 +36,8 @@ class VisionTransformer(nn.Module):
     Source: Jiang et al. (2024), Section 3.
     """
 
+    sample_axes = 2  # patches, coordinates
+
     @checked_arguments
     def __init__(
         self,

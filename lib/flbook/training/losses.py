@@ -1,7 +1,7 @@
 """Losses of an output f against a label y, and their slopes in f."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -134,6 +134,8 @@ class Squared:
 class CrossEntropy:
     r""":math:`\ell(f, y) = \log\sum_c e^{f_c} - f_y` for logits f, whose last axis numbers the classes 0, 1, ...."""
 
+    takes_classes: ClassVar[bool] = True
+
     def __call__(self, f: Tensor, y: Tensor) -> Tensor:
         """The loss of each sample: logits ``(*E, n, classes)``, class numbers ``(*#E, n)``."""
         chosen = _of_class(f, y)
@@ -201,6 +203,11 @@ class Weighted:
     loss: Any
     weight: Tensor  # (*#E, n)
 
+    @property
+    def takes_classes(self) -> bool:
+        """Does the other loss take logits?"""
+        return getattr(self.loss, "takes_classes", False)
+
     def __call__(self, f: Tensor, y: Tensor) -> Tensor:
         """The loss of each output."""
         return self.weight * self.loss(f, y)
@@ -211,16 +218,16 @@ class Weighted:
         Parameters
         ----------
         f
-            Outputs, shape ``(*E, n)``.
+            Outputs, shape ``(*E, n)``, or logits, shape ``(*E, n, classes)``.
         y
             Labels that the other loss takes, shape ``(*#E, n)``.
 
         Returns
         -------
         Tensor
-            :math:`c_i\,\ell'(f, y)`, shape ``(*E, n)``.
+            :math:`c_i\,\ell'(f, y)`, of the shape of `f`.
         """
-        return self.weight * self.loss.slope(f, y)
+        return (self.weight[..., None] if self.takes_classes else self.weight) * self.loss.slope(f, y)
 
 
 def _of_class(f: Tensor, y: Tensor) -> Tensor:

@@ -20,9 +20,10 @@ class Training(Problem):
     Parameters
     ----------
     model
-        A module whose forward maps ``x`` to outputs ``(*E, n)``, or logits ``(*E, n, classes)`` if the loss takes them;
-        its parameters carry the ensemble axes. A sample of x has two axes, patches and coordinates, unless the model's
-        attribute ``sample_axes`` says otherwise.
+        A module whose forward maps ``x`` to outputs ``(*E, n)`` or ``(*E, n, 1)``, or logits ``(*E, n, classes)`` if
+        the loss takes them; its parameters carry the ensemble axes, a module of one's own has none. Where the axis of
+        the samples is in x follows from the labels, unless the model's attribute ``sample_axes`` says how many axes
+        one sample has.
     x, observed
         Samples and the labels of the loss; ensemble axes lead, or are absent where all members share the data.
     loss
@@ -31,7 +32,8 @@ class Training(Problem):
     Raises
     ------
     ValueError
-        If shapes clash, x is not finite, or labels are not what the loss takes.
+        If shapes clash, x is not finite, labels are not what the loss takes, or the model has no parameters, or a part
+        in training mode that draws numbers or changes buffers at every call (dropout, batch normalisation).
 
     Examples
     --------
@@ -43,23 +45,49 @@ class Training(Problem):
     """
 
     def __init__(self, model: nn.Module, x: Tensor, observed: Tensor, loss=logistic):
+        check_model(model)
         getattr(loss, "check", check_labels)(observed)
         outside = ~torch.isfinite(x)
         if bool(outside.any()):
             raise ValueError(f"x must be finite; found {x[outside].flatten()[0].item():g}")
-        lead = x.ndim - 1 - getattr(model, "sample_axes", 2)
-        if x.shape[lead] != observed.shape[-1]:
-            raise ValueError(f"x holds {x.shape[lead]} samples, shape {tuple(x.shape)}, but observed labels have shape "
-                             f"{tuple(observed.shape)}")
+        lead = _samples_axis(model, x, observed)
         like = next(model.parameters())
+        self.sample_axes = x.ndim - 1 - lead
         self.places, self.total = None, observed.shape[-1]  # of all samples: which are here, and how many there are
-        self.model, self.x, self.observed, self.loss = model, x.to(like), observed.to(like), loss
-        one = self.predict(self.start(), self.x[(0,) * lead])  # the outputs on one member's data
-        self.ensemble = loss(one, self.observed[(0,) * (observed.ndim - 1)]).shape[:-1]
+        self.model, self.x, self.observed, self.loss, self.column = model, x.to(like), observed.to(like), loss, False
+        self.ensemble = self._members(self.x[(0,) * lead], self.observed[(0,) * (observed.ndim - 1)])
         for name, given in (("x", x.shape[:lead]), ("observed", observed.shape[:-1])):
             if not _fits(given, self.ensemble):
                 raise ValueError(f"the model's parameters carry the ensemble axes, of shape {tuple(self.ensemble)}; "
                                  f"those of {name}, of shape {tuple(given)}, do not fit them")
+
+    def _members(self, x: Tensor, observed: Tensor) -> torch.Size:
+        """The ensemble axes, from the outputs on one member's data; outputs in a column are noticed."""
+        outputs, n = self.predict(self.start(), x).shape, len(observed)
+        classes = getattr(self.loss, "takes_classes", False)
+        self.column = not classes and len(outputs) > 1 and outputs[-1] == 1 and (outputs[-2] == n > 1)
+        ensemble = outputs[:-2] if classes or self.column else outputs[:-1]
+        wanted = "(*E, n, classes)" if classes else "(*E, n) or (*E, n, 1)"
+        if outputs[len(ensemble) : len(ensemble) + 1] != (n,) or len(outputs) < 1 + classes:
+            raise ValueError(f"the model's outputs must have the shape {wanted} for {n} labels, E the ensemble axes of "
+                             f"its parameters; they have {tuple(outputs)} for x of shape {tuple(x.shape)}")
+        mixed = next((name for name, p in self.model.named_parameters() if p.shape[: len(ensemble)] != ensemble), None)
+        mixed = mixed or (self._mixed(x, len(ensemble)) if len(ensemble) else None)
+        if mixed:
+            raise ValueError(f"the model's outputs must have the shape {wanted}; they have {tuple(outputs)} for x of "
+                             f"shape {tuple(x.shape)} and labels of shape {tuple(observed.shape)}, but its parameter "
+                             f"{mixed} does not carry the axes {tuple(ensemble)} of an ensemble")
+        return ensemble
+
+    def _mixed(self, x: Tensor, axes: int) -> str | None:
+        """A parameter of other members that the outputs of the first depend on; the book's models have none."""
+        if hasattr(self.model, "sample_axes") or x.device.type == "meta":
+            return None
+        params = {name: p.requires_grad_() for name, p in self.start().items()}
+        first = self.predict(params, x)[(0,) * axes].sum()
+        slopes = torch.autograd.grad(first, list(params.values()), allow_unused=True, materialize_grads=True)
+        others = (slope.flatten(0, axes - 1)[1:] for slope in slopes)
+        return next((name for name, slope in zip(params, others, strict=True) if bool(slope.any())), None)
 
     def to(self, *where: Any) -> "Training":
         """On another device or in another dtype.
@@ -106,7 +134,8 @@ class Training(Problem):
         Tensor
             Outputs, shape ``(*E, n)``, or logits, shape ``(*E, n, classes)``.
         """
-        return torch.func.functional_call(self.model, params, (self.x if x is None else x.to(self.x),))
+        outputs = torch.func.functional_call(self.model, params, (self.x if x is None else x.to(self.x),))
+        return outputs.squeeze(-1) if self.column else outputs
 
     def train_loss(self, params: Params, *, x: Tensor | None = None, observed: Tensor | None = None) -> Tensor:
         """Mean loss of each member, shape ``*E``; at other inputs or labels where these are given.
@@ -195,7 +224,7 @@ class Training(Problem):
             The problem on x of shape ``(*#E, b, ...)``, with the same model.
         """
         part = copy.copy(self)
-        part.x = self.x.index_select(self.x.ndim - 1 - getattr(self.model, "sample_axes", 2), places)
+        part.x = self.x.index_select(self.x.ndim - 1 - self.sample_axes, places)
         part.observed = self.observed.index_select(-1, places)
         part.places, part.total = places if self.places is None else self.places[places], self.total
         return part
@@ -222,6 +251,42 @@ class Training(Problem):
         return LazyTraining(self.model, self.x, self.observed, self.loss)
 
 
+def check_model(model: nn.Module) -> None:
+    """Refuse a module that cannot be trained as a function of its parameters and inputs alone.
+
+    Parameters
+    ----------
+    model
+        Any module.
+
+    Raises
+    ------
+    ValueError
+        If it has no parameters, or a part in training mode draws numbers or changes buffers at every call.
+    """
+    if next(model.parameters(), None) is None:
+        raise ValueError(f"the model, {type(model).__name__}, has no parameters to train")
+    for name, part in model.named_modules():
+        changes = isinstance(part, nn.modules.batchnorm._NormBase) and part.track_running_stats
+        if part.training and (changes or isinstance(part, nn.modules.dropout._DropoutNd)):
+            does = "changes its running averages" if changes else "draws other numbers"
+            raise ValueError(f"the model's part {name or 'itself'}, {type(part).__name__}, is in training mode, in "
+                             f"which it {does} at every call; call model.eval() first")
+
+
+def _samples_axis(model: nn.Module, x: Tensor, observed: Tensor) -> int:
+    """Which axis of x numbers the samples: as the model says, or the one that fits the labels and their own axes."""
+    n, own = observed.shape[-1], getattr(model, "sample_axes", None)
+    places = [x.ndim - 1 - own] if own is not None else [observed.ndim - 1, 0, x.ndim - 3]
+    for place in places:
+        if 0 <= place < x.ndim and x.shape[place] == n:
+            return place
+    found = x.shape[places[0]] if 0 <= places[0] < x.ndim else "no"
+    hint = "" if own is not None else "; a model may say in `sample_axes` how many axes one sample has"
+    raise ValueError(f"x holds {found} samples, shape {tuple(x.shape)}, but observed labels have shape "
+                     f"{tuple(observed.shape)}{hint}")
+
+
 def sample_gradients(problem: Training, params: Params, x: Tensor) -> Float[Tensor, "*E n params"]:
     """Gradient of every output in all parameters, flattened, by one backward pass a sample.
 
@@ -241,7 +306,9 @@ def sample_gradients(problem: Training, params: Params, x: Tensor) -> Float[Tens
     """
     leaves = {name: p.detach().requires_grad_() for name, p in params.items()}
     outputs = problem.predict(leaves, x)
-    members = outputs.ndim - 1
+    members = len(problem.ensemble)
+    if outputs.ndim > members + 1:
+        raise ValueError(f"gradients are those of one output a sample; the outputs have shape {tuple(outputs.shape)}")
     found = []
     for i in range(outputs.shape[-1]):  # members share no parameter, so the sum over them mixes nothing
         grads = torch.autograd.grad(outputs[..., i].sum(), list(leaves.values()), retain_graph=True)
@@ -333,7 +400,7 @@ class ScaledTraining(Training):
         """
         part = super().batch(places)
         assert isinstance(part, ScaledTraining) and self.f_0 is not None  # a copy of a problem that has been made
-        part.f_0 = self.f_0.index_select(-1, places)
+        part.f_0 = self.f_0.index_select(len(self.ensemble), places)
         return part
 
     def lazy(self) -> "LazyScaledTraining":

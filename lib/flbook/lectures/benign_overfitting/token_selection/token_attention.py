@@ -36,6 +36,8 @@ class TokenAttention(nn.Module):
     Source: Sakamoto and Sato (2025), Section 3.
     """
 
+    sample_axes = 2  # patches, coordinates
+
     @checked_arguments
     def __init__(
         self,

@@ -40,6 +40,8 @@ class PatchEncoder(nn.Module):
     torch.Size([2, 5, 4, 3])
     """
 
+    sample_axes = 2  # patches, coordinates
+
     @checked_arguments
     def __init__(self, d: Count, m: Count = 50, sigma_0: Positive = 0.001, seed: Seeds = 0, role: str = "weights",
                  dtype: torch.dtype = torch.float32):
