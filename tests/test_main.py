@@ -111,6 +111,8 @@ def test_mistakes_are_one_sentence_before_any_work(tmp_path, capsys):
     assert "chapter/tiny has no preset 'paper'; it has book, longer" in sentence(capsys)
     assert __main__.main("run tiny --out nowhere/x.nc".split()) == 1
     assert "there is no folder 'nowhere'" in sentence(capsys)
+    assert __main__.main("run tiny --out .".split()) == 1
+    assert "--out must name a file, but '.' is a folder" in sentence(capsys)
     assert __main__.main("run tiny --store --out x.nc".split()) == 1
     assert "--store keeps the result beside its experiment; it takes no --out" in sentence(capsys)
     assert __main__.main("run tiny --device gpu --dry-run".split()) == 1

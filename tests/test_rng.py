@@ -61,6 +61,13 @@ def test_fresh_seed_is_hashed_in_not_added(monkeypatch):
     assert len({*usual, *fresh, *other}) == 150, "a fresh seed must not bring back another seed's numbers"
 
 
+@pytest.mark.parametrize("text", ["abc", "-1", "1.5", "²"])
+def test_a_fresh_seed_that_is_no_whole_number_is_refused(text, monkeypatch):
+    monkeypatch.setenv("FLBOOK_SEED", text)
+    with pytest.raises(ValueError, match=f"^FLBOOK_SEED must be a whole number of at least 0.*; got '{text}'$"):
+        rng.normal((5,), 0, "noise")
+
+
 def test_numpy_draws_have_their_own_stream():
     a, b = (rng.numpy_generator(4, "chi squared").random(3) for _ in range(2))
     assert np.array_equal(a, b)

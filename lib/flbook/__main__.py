@@ -102,6 +102,8 @@ def run(arguments):
     out = experiment.path(preset=arguments.scale) if arguments.store else Path(arguments.out or usual)
     if not out.parent.is_dir():
         raise ValueError(f"--out is {str(out)!r}, but there is no folder {str(out.parent)!r}.")
+    if out.is_dir():
+        raise ValueError(f"--out must name a file, but {str(out)!r} is a folder.")
     how = {"device": arguments.device, "chunk": dict(arguments.chunk or experiment.chunk)}
     if arguments.dry_run:
         return _dry(experiment, setting, out, how)
@@ -117,6 +119,8 @@ def run(arguments):
     for variable, values in kept.data_vars.items():
         if values.dtype.kind in "iufb":
             print(f"    {variable:<24}{float(values.min()):.4g} to {float(values.max()):.4g}")
+    if kept.attrs.get("not_finite"):
+        print(f"    not finite              {kept.attrs['not_finite']}")
     print(f"written to {out} ({out.stat().st_size / 1e3:.0f} kB)")
     return 0
 

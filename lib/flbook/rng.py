@@ -14,6 +14,20 @@ import numpy as np
 from flbook.domains import Natural, require
 
 
+def fresh_seed() -> str:
+    """``FLBOOK_SEED``, or "" where it is not set. Raises ValueError if it is no whole number of at least 0.
+
+    Returns
+    -------
+    str
+        The variable's text.
+    """
+    text = os.environ.get("FLBOOK_SEED", "")
+    if text and not (text.isascii() and text.isdigit()):
+        raise ValueError(f"FLBOOK_SEED must be a whole number of at least 0, or not set; got {text!r}")
+    return text
+
+
 def entropy(seed: int, role: str) -> int:
     """63 bits that depend on the seed, the role and ``FLBOOK_SEED``. Raises ValueError as `over_seeds` does.
 
@@ -29,7 +43,7 @@ def entropy(seed: int, role: str) -> int:
     int
         A number of at least 0.
     """
-    text = f"{os.environ.get('FLBOOK_SEED', '')}|{_whole(seed)}|{role}"
+    text = f"{fresh_seed()}|{_whole(seed)}|{role}"
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
 
 

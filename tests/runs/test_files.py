@@ -1,6 +1,8 @@
 """Files of results: the same numbers come back, and a damaged file is refused in one sentence."""
 
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -88,3 +90,17 @@ def test_an_altered_number(folder):
 def test_a_file_without_a_digest(folder):
     dataset().to_netcdf(folder / "tiny.nc", engine="scipy")
     refused(folder / "tiny.nc")
+
+
+def test_a_full_disk_is_named_with_the_path_and_leaves_what_was_there(folder):
+    """A limit on the size of files stands for the disk's: the system refuses the same write."""
+    files.write(folder / "kept.nc", b"old")
+    code = f"""
+import resource
+from flbook.runs import files
+resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
+files.write({str(folder / "kept.nc")!r}, bytes(100_000))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stderr.splitlines()[-1] == f"OSError: [Errno 27] File too large: {str(folder / 'kept.nc')!r}"
+    assert (folder / "kept.nc").read_bytes() == b"old" and len(list(folder.iterdir())) == 1

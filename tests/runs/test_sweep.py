@@ -57,6 +57,13 @@ def cluster():
         yield client
 
 
+def test_what_is_not_finite_is_said(setting, cache):
+    with pytest.warns(UserWarning, match="tiny_experiment: no value of curve is finite; has training diverged?"):
+        dataset = sweep(tiny.diverging, setting, cache=cache, **FINE)
+    assert dataset.attrs["not_finite"] == "curve: 6 of 6, error: 12 of 24"
+    assert sweep(tiny.measure, setting, cache=cache, **FINE).attrs["not_finite"] == ""
+
+
 @pytest.mark.parametrize(
     "chunk, expected",
     [

@@ -50,6 +50,7 @@ def measure(setting: Setting, device: str) -> xr.Dataset:
         },
         coords={
             "step": ("step", steps, {"long_name": "step"}),
+            "mu": list(setting.mu),
         },
     )
 
@@ -70,6 +71,12 @@ def unlabelled(setting: Setting, device: str) -> xr.Dataset:
 def averaged(setting: Setting, device: str) -> xr.Dataset:
     """A measure that loses an axis."""
     return measure(setting, device).mean("seed", keep_attrs=True)
+
+
+def diverging(setting: Setting, device: str) -> xr.Dataset:
+    """A measure that gives no number beyond a signal, and whose curve is infinite everywhere."""
+    found = measure(setting, device)
+    return found.assign(error=found.error.where(found.mu < 2), curve=found.curve * np.inf)
 
 
 def grid_dependent(setting: Setting, device: str) -> xr.Dataset:

@@ -9,7 +9,7 @@ import torch
 from flbook.data import SignalNoise
 from flbook.models import LeakyReLU, ReLUPower, TwoLayerCNN, relu, softplus
 from flbook.shapes import Quantity
-from flbook.training.fit import fit, log_steps
+from flbook.training.fit import FIRST, fit, log_steps
 from flbook.training.losses import hinge, logistic, squared
 from flbook.training.network import Training
 from flbook.training.optimizers import GradientDescent
@@ -102,6 +102,25 @@ def test_negative_steps_are_one_sentence():
 def test_recording_at_no_step_is_one_sentence(at):
     with pytest.raises(ValueError, match="at must name at least one step from 0 to 3"):
         fit(Counter(), GradientDescent(1.0), 3, [T], at=at)
+
+
+@pytest.mark.parametrize("steps, said", [
+    (10**12, "flbook: 1,000,000,000,000 steps of 1e+02 ms take about 3,169 years\n"),
+    (40_000, "flbook: 40,000 steps of 1e+02 ms take about 67 minutes\n"), (10_000, "")])
+def test_how_long_training_will_take_is_said_after_its_first_steps(steps, said, monkeypatch, capsys):
+    """A clock that goes on by a tenth of a second a step; training is stopped once it has been looked at."""
+    clock = iter((0.0, 0.1 * FIRST))
+    monkeypatch.setattr("flbook.training.fit.time.perf_counter", lambda: next(clock))
+
+    class Stops(Counter):
+        def at(self, step):
+            if step > FIRST:
+                raise KeyboardInterrupt
+            return self
+
+    with pytest.raises(KeyboardInterrupt):
+        fit(Stops(), GradientDescent(1.0), steps)
+    assert capsys.readouterr().err == said
 
 
 SAMPLE = SignalNoise(n=5, d=4, mu_norm=1.5, flip_prob=0.2).draw((0, 1))

@@ -1,6 +1,5 @@
 """Prompts: a context of labelled examples and a query, every prompt with a task of its own; and linear prompts."""
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -96,7 +95,7 @@ class TaskPool(Checked):
         Tensor
             Shape ``(*S, T, d)``, one leading axis if the pool's seed is a tuple.
         """
-        return _tasks(self, d, str(device), dtype, os.environ.get("FLBOOK_SEED"))
+        return _tasks(self, d, str(device), dtype, rng.fresh_seed())
 
     def choose(self, batch: int, seed: int, role: str, device="cpu") -> Tensor:
         """The places in the pool of one batch of tasks. Raises ValueError as `check` does.

@@ -1,6 +1,5 @@
 """Chunks of a sweep: one smaller setting, measured by one worker, in one file that is there whole or not at all."""
 
-import os
 import sys
 import time
 from collections.abc import Callable
@@ -11,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import xarray as xr
 
+from flbook.rng import fresh_seed
 from flbook.runs import closure, files, settings
 
 
@@ -93,17 +93,6 @@ def source_of(measure: Callable) -> str:
         Sixteen hexadecimal digits.
     """
     return origin(measure).source
-
-
-def fresh_seed() -> str:
-    """``FLBOOK_SEED``, or "" where it is not set.
-
-    Returns
-    -------
-    str
-        The variable's text.
-    """
-    return os.environ.get("FLBOOK_SEED", "")
 
 
 def work(chunk: Chunk) -> Path:

@@ -30,9 +30,9 @@ from typing import Any, cast
 import numpy as np
 import xarray as xr
 
+from flbook.rng import fresh_seed
 from flbook.runs import closure, files, settings
 from flbook.runs.cells import cell_of
-from flbook.runs.chunks import fresh_seed
 from flbook.runs.labels import labelled
 from flbook.runs.settings import Grid
 from flbook.runs.sweep import cache_folder, sweep

@@ -21,6 +21,11 @@ def write(path: str | os.PathLike, content: bytes) -> None:
         The file, which is replaced.
     content
         All of its bytes.
+
+    Raises
+    ------
+    OSError
+        With the path, if the disk is full or the file cannot be written; what was there before stays.
     """
     path = Path(path)
     partial = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
@@ -30,6 +35,8 @@ def write(path: str | os.PathLike, content: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(partial, path)
+    except OSError as error:  # a full disk does not say which file it had no room for
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from None
     finally:
         partial.unlink(missing_ok=True)
 

@@ -16,17 +16,20 @@ import os
 import subprocess
 import sys
 import uuid
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import BrokenExecutor
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import xarray as xr
 from tqdm import tqdm
 
+from flbook.rng import fresh_seed
 from flbook.runs import closure, settings
-from flbook.runs.chunks import Chunk, fresh_seed, origin, read, work
+from flbook.runs.chunks import Chunk, origin, read, work
 
 _PACKAGE = Path(__file__).parent.parent
 
@@ -67,7 +70,8 @@ def sweep(
     -------
     xarray.Dataset
         The axis values are coordinates. Attributes: the experiment, its version, the setting, its scale, source digest,
-        commit, device, seconds (the sum over chunks) and ``FLBOOK_SEED``.
+        commit, device, seconds (the sum over chunks), ``FLBOOK_SEED``, and ``not_finite``, which says how many values
+        of which variables are nan or infinite, and is empty if none is. Warns of a variable without a finite value.
 
     Raises
     ------
@@ -92,7 +96,30 @@ def sweep(
             one.path.unlink(missing_ok=True)
     seconds = sum(part.attrs.pop("seconds") for part in done)
     whole = _join(done, {name: len(ends) for name, ends in _pieces(setting, chunk).items()})
+    lost = not_finite(whole)
+    for name, (count, size) in lost.items():
+        if count == size:
+            warnings.warn(f"{about['experiment']}: no value of {name} is finite; has training diverged?", stacklevel=2)
+    about["not_finite"] = ", ".join(f"{name}: {count} of {size}" for name, (count, size) in lost.items())
     return whole.assign_attrs(about, seconds=round(float(seconds), 3))
+
+
+def not_finite(dataset: xr.Dataset) -> dict[str, tuple[int, int]]:
+    """How many values of each variable are nan or infinite, where any is.
+
+    Parameters
+    ----------
+    dataset
+        The result of a run.
+
+    Returns
+    -------
+    dict[str, tuple[int, int]]
+        By name: such values, and all values.
+    """
+    floats = {str(name): values for name, values in sorted(dataset.data_vars.items()) if values.dtype.kind in "fc"}
+    counts = {name: int((~np.isfinite(values.values)).sum()) for name, values in floats.items()}
+    return {name: (count, floats[name].size) for name, count in counts.items() if count}
 
 
 def plan(measure: Callable, setting: object, *, device: object = "cpu", chunk: Mapping | None = None,

@@ -1,5 +1,7 @@
 """The loop: `fit` takes the steps of a rule on a problem, and records quantities on the way."""
 
+import sys
+import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -10,6 +12,10 @@ from torch import Tensor
 
 from flbook.shapes import Quantity
 from flbook.training.problem import Params, Problem, Rule, check_fit
+
+FIRST = 20  # steps that are timed, to say how long training will take if that is more than LONG minutes
+LONG = 20
+UNITS = ((365.25 * 24 * 60, "years"), (24 * 60, "days"), (60, "hours"), (1, "minutes"))
 
 
 class Trained(NamedTuple):
@@ -49,7 +55,8 @@ def fit(
 ) -> Trained:
     """Take `steps` steps of a rule on a problem, recording quantities on the way.
 
-    Nothing leaves the device inside the loop.
+    Nothing leaves the device inside the loop. If training will take more than twenty minutes, stderr is told after its
+    first steps.
 
     Parameters
     ----------
@@ -95,13 +102,24 @@ def fit(
         _check_axes(quantity, quantity.of(params), ensemble)
     state = rule.start(params)
     recorded: list[list[Tensor]] = []
+    begin = time.perf_counter()
     for step in range(steps + 1):
+        if step == FIRST:
+            _forecast(steps, (time.perf_counter() - begin) / FIRST)
         if record and step in at:
             recorded.append([quantity.of(params) for quantity in record])
         if step < steps:
             params, state = rule.step(problem.at(step), params, state)
     columns = [torch.stack(column).detach().cpu().numpy() for column in zip(*recorded, strict=True)]
     return Trained(params, _dataset(record, columns, at, ensemble))
+
+
+def _forecast(steps: int, seconds: float) -> None:
+    """Say on stderr how long training will take, if that is long."""
+    minutes = steps * seconds / 60
+    if minutes > LONG:
+        takes = next(f"{minutes / size:,.0f} {unit}" for size, unit in UNITS if minutes >= 2 * size)
+        print(f"flbook: {steps:,} steps of {seconds * 1e3:.2g} ms take about {takes}", file=sys.stderr, flush=True)
 
 
 def _check_axes(quantity: Quantity, value: Tensor, ensemble: Sequence[str]) -> None:

@@ -9,7 +9,6 @@ regression of the MLP's output layer at the link :math:`h_2`. Test prompts have 
 :math:`\cos\theta\,h_2 + \sin\theta\,h_3`.
 """
 
-import os
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Annotated, Literal, get_args
@@ -19,7 +18,7 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from flbook import devices
+from flbook import devices, rng
 from flbook.domains import Count, Natural, NonNegative, Positive, Range
 from flbook.estimators.in_context import KernelRidge
 from flbook.lectures.in_context_learning.shared.prompt_network import two_layer
@@ -112,11 +111,11 @@ class Learned:
 def pretrain(setting: Setting, device: str = "cpu") -> Learned:
     """One step on attention, then ridge regression of the output layer, both on prompts without a shift."""
     fields = {name: getattr(setting, name) for name in ("d", "r", "m", "noise", "lam", "prompts", "n_pre", "learner")}
-    return _pretrained(Setting(**fields), devices.device(device), os.environ.get("FLBOOK_SEED"))
+    return _pretrained(Setting(**fields), devices.device(device), rng.fresh_seed())
 
 
 @lru_cache(maxsize=4)
-def _pretrained(setting: Setting, place: torch.device, fresh: str | None) -> Learned:
+def _pretrained(setting: Setting, place: torch.device, fresh: str) -> Learned:
     """Once for all test prompts; `fresh` is FLBOOK_SEED, on which the draws depend."""
     n, update = setting.n_pre, torch.zeros(setting.d, setting.d, dtype=torch.float64, device=place)
     for step in range(-(-setting.prompts // BATCH)):
