@@ -66,19 +66,22 @@ class Experiment:
         Kinds of device that the cell can use; others are refused.
     reads
         Data files beside the experiment's file that the cell reads; they are in the digest.
+    missing
+        Variables that have no value in some cells, such as a time that is never reached: nan is no sign of divergence.
     """
 
     def __init__(self, setting: type[Grid], *, version: int, gives: Mapping[str, tuple] | None = None,
                  loops: tuple[str, ...] = (), left: tuple[str, ...] | None = None,
                  chunk: Mapping[str, int] | None = None, beside: Mapping[str, tuple] | None = None,
                  presets: Mapping[str, tuple[str, Mapping]] | None = None, stored: str | None = None,
-                 devices: tuple[str, ...] = ("cpu", "cuda"), reads: tuple[str, ...] = ()):
+                 devices: tuple[str, ...] = ("cpu", "cuda"), reads: tuple[str, ...] = (),
+                 missing: tuple[str, ...] = ()):
         axes = settings.axes(setting())
         rest = tuple(name for name in axes if name not in loops)
         self.Setting, self.version, self.loops, self.left = setting, version, tuple(loops), tuple(left or rest)
         self.chunk, self.gives, self.beside = dict(chunk or {}), dict(gives or {}), dict(beside or {})
         self._presets = {"book": ("What the page runs", {})} | dict(presets or {})
-        self.larger, self.devices, self.reads, self.keep = stored, devices, reads, None
+        self.larger, self.devices, self.reads, self.missing, self.keep = stored, devices, reads, missing, None
         self.whole, self._cell, self._memo = Part(self, None), None, None
         if set(self.loops) - set(axes) or sorted(self.left) != sorted(rest):
             raise ValueError(f"loops and left must share the axes {', '.join(axes)} between them; got {loops}, {left}")

@@ -1,11 +1,14 @@
 """Files: one atomic writer for everything that a run keeps, and one format for Datasets that notices damage.
 
 A file has its final name only when it is complete, also after a power cut; an interruption leaves the old one, or none.
+What a killed process had begun to write goes when the file is written again.
 """
 
+import glob
 import hashlib
 import io
 import os
+import platform
 import uuid
 from pathlib import Path
 
@@ -28,7 +31,8 @@ def write(path: str | os.PathLike, content: bytes) -> None:
         With the path, if the disk is full or the file cannot be written; what was there before stays.
     """
     path = Path(path)
-    partial = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}.tmp")
+    _clear(path)
+    partial = path.with_name(f"{_partial(path)}{os.getpid()}-{uuid.uuid4().hex[:8]}.tmp")
     try:
         with open(partial, "xb") as file:
             file.write(content)
@@ -39,6 +43,31 @@ def write(path: str | os.PathLike, content: bytes) -> None:
         raise OSError(error.errno, error.strerror or str(error), str(path)) from None
     finally:
         partial.unlink(missing_ok=True)
+
+
+def _partial(path: Path) -> str:
+    """How the name of a file begins that this machine is writing: it ends with the process and a number of its own."""
+    return f".{path.name}.{platform.node()}-"
+
+
+def _clear(path: Path) -> None:
+    """Take away what a process of this machine left that was killed while it wrote."""
+    if os.name != "posix":  # elsewhere one cannot ask whether a process lives
+        return
+    for left in path.parent.glob(f"{glob.escape(_partial(path))}*.tmp"):
+        process = left.name.removeprefix(_partial(path)).partition("-")[0]
+        if process.isdigit() and not _lives(int(process)):
+            left.unlink(missing_ok=True)
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)  # sends nothing
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # another user's
+        return True
+    return True
 
 
 def save(dataset: xr.Dataset, path: str | os.PathLike) -> None:

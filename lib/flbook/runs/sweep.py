@@ -71,7 +71,8 @@ def sweep(
     xarray.Dataset
         The axis values are coordinates. Attributes: the experiment, its version, the setting, its scale, source digest,
         commit, device, seconds (the sum over chunks), ``FLBOOK_SEED``, and ``not_finite``, which says how many values
-        of which variables are nan or infinite, and is empty if none is. Warns of a variable without a finite value.
+        of which variables are nan or infinite, and is empty if none is. Warns of a variable without a finite value that
+        the experiment does not call ``missing``.
 
     Raises
     ------
@@ -96,9 +97,9 @@ def sweep(
             one.path.unlink(missing_ok=True)
     seconds = sum(part.attrs.pop("seconds") for part in done)
     whole = _join(done, {name: len(ends) for name, ends in _pieces(setting, chunk).items()})
-    lost = not_finite(whole)
+    lost, missing = not_finite(whole), getattr(origin(measure).experiment, "missing", ())
     for name, (count, size) in lost.items():
-        if count == size:
+        if count == size and name not in missing:
             warnings.warn(f"{about['experiment']}: no value of {name} is finite; has training diverged?", stacklevel=2)
     about["not_finite"] = ", ".join(f"{name}: {count} of {size}" for name, (count, size) in lost.items())
     return whole.assign_attrs(about, seconds=round(float(seconds), 3))

@@ -62,7 +62,7 @@ class Setting(Grid):
 
 experiment = Experiment(
     Setting, version=1, loops=("q", "n", "model"), left=("d", "seed", "snr"), chunk={"q": 1, "n": 1, "d": 3},
-    stored="longer",
+    stored="longer", missing=("train_error", "train_loss"),
     gives={
         "test_error": ("test error", "fraction"),
         "test_loss": ("test loss", "nats"),

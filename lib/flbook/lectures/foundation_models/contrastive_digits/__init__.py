@@ -77,9 +77,10 @@ GIVES = {
     "answers_shifted": ("accuracy of the own answers, palette shifted", "fraction"),
     "answers_same": ("accuracy of the own answers, palette of training", "fraction"),
 }
+MISSING = ("answers_shifted", "answers_same")  # only an encoder trained on captions answers by itself
 
 experiment = Experiment(
-    Setting, version=1, loops=("partner",), chunk={"partner": 1}, gives=GIVES,
+    Setting, version=1, loops=("partner",), chunk={"partner": 1}, gives=GIVES, missing=MISSING,
     presets={
         "tiny": ("A blink", dict(seed=(0, 1), n=60, hidden=16, features=12, size=20, steps=12)),
         "longer": ("A wider encoder, more pictures, more seeds, nearly three times the steps", dict(

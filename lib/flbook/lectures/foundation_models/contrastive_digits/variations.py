@@ -33,7 +33,7 @@ class Setting(Grid):
 
 experiment = Experiment(
     Setting, version=1, loops=("variation", "partner"), chunk={"variation": 1, "partner": 1}, stored="longer",
-    gives=contrastive_digits.GIVES,
+    gives=contrastive_digits.GIVES, missing=contrastive_digits.MISSING,
     presets={
         "tiny": ("One change, two kinds of training", dict(
             variation=("as on the page", "256 features"), partner=("untrained", "class captions"))),

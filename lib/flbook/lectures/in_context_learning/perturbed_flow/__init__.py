@@ -67,6 +67,7 @@ class Setting(Grid):
 ALL = ("static", "isotropic", "smooth", "guided", "Langevin", "birth-death")
 experiment = Experiment(
     Setting, version=1, loops=("saddle", "noise", "copies"), chunk={"saddle": 1, "noise": 3}, stored="longer",
+    missing=("escape",),
     gives={
         "escape": ("escape time", "1"),
         "projection": ("part of the push along the unstable direction", "1"),
