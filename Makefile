@@ -2,12 +2,12 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help environments book pdf epub test tests notebooks kernels run lab seeds paper bench floor lint clean address assignments grade
+.PHONY: help environments lecture book pdf epub test tests notebooks kernels run lab seeds paper bench floor lint clean address assignments grade
 
 # e.g. make run LECTURES="signal_noise/decomposition benign_overfitting/relu_heatmap"; empty means all
 LECTURES ?=
 SEEDS ?= 1 2 3
-# lectures that run at a time; empty means one a core, at most four
+# lectures, or submissions, that run at a time; empty means one a core, at most four. Tests: processes; empty means two
 JOBS ?=
 # for `make paper`: cpu or cuda
 DEVICE ?= cpu
@@ -23,8 +23,8 @@ FLOOR := .venv-floor/.up-to-date
 PAGES = $(if $(LECTURES),$(LECTURES:%=book/%.ipynb),$(shell find book -name '*.ipynb' -not -path '*/.*' -not -path 'book/assignments/*' | sort))
 # What takes long is printed, and every test's time lies in _build/junit (`make book` empties _build, so it comes first).
 REPORT = --durations=40 --junitxml=_build/junit/$@.xml
-TESTS = -m pytest -p no:nbval -n 2 $(REPORT)
-NBVAL = -m pytest --nbval-lax --nbval-current-env --nbval-cell-timeout 120 -n 2 --dist loadfile --no-loadscope-reorder $(REPORT)
+TESTS = -m pytest -p no:nbval -n $(or $(JOBS),2) $(REPORT)
+NBVAL = -m pytest --nbval-lax --nbval-current-env --nbval-cell-timeout 120 -n $(or $(JOBS),2) --dist loadfile --no-loadscope-reorder $(REPORT)
 # What others build on: all but the lectures, the making of the book, the course and the commands.
 CORE = $(shell find lib/flbook -name '*.py' -not -name '__main__.py' -not -path '*/lectures/*' -not -path '*/book/*' -not -path '*/course/*')
 # The tests that LECTURES names: in a lecture's own folder, and its cases of the tests that go through all of them.
@@ -57,6 +57,11 @@ epub: book $(DEV)  ## bind the book as an EPUB 3 for tablets (needs Chromium)
 	@.venv/bin/python -m flbook.book.epub _build/html _build/feature-learning.epub
 
 environments: $(DEV) $(BOOK)
+
+# A title reaches its page as it was typed, dollar signs and quotation marks too.
+lecture: export HEADING := $(value TITLE)
+lecture: $(DEV)  ## write a new lecture from a template; without TITLE: list what is still to write [NAME=chapter/name TITLE="..."]
+	@.venv/bin/python -m flbook.book.template "$$NAME" $${HEADING:+"$$HEADING"}
 
 test: $(DEV)  ## test the library, then execute every lecture and check its claims (minutes)
 	@status=0; for part in tests notebooks; do $(MAKE) --no-print-directory $$part || status=1; done; exit $$status
@@ -92,9 +97,10 @@ paper: $(DEV)  ## run experiments at the papers' own scale and store the results
 assignments: $(DEV)  ## make student notebooks, public tests and autograders out of the masters [MASTERS=folder SEED=n]
 	@.venv/bin/python -m flbook.course.handouts $(if $(MASTERS),--masters "$(MASTERS)") $(if $(SEED),--seed "$(SEED)")
 
-grade: $(DEV)  ## grade a folder of submissions: NAME=... SUBMISSIONS=folder [MASTERS=folder SEED=n]
+grade: $(DEV)  ## grade a folder of submissions: NAME=... SUBMISSIONS=folder [MASTERS=folder SEED=n JOBS=n SECONDS=n FRESH=yes SANDBOX=no]
 	@.venv/bin/python -m flbook.course.grading "$(NAME)" "$(SUBMISSIONS)" \
-		$(if $(MASTERS),--masters "$(MASTERS)") $(if $(SEED),--seed "$(SEED)")
+		$(if $(MASTERS),--masters "$(MASTERS)") $(if $(SEED),--seed "$(SEED)") $(JOBS:%=--jobs "%") \
+		$(if $(SECONDS),--seconds "$(SECONDS)") $(if $(FRESH),--fresh) $(if $(filter no,$(SANDBOX)),--without-sandbox)
 
 bench: $(DEV)  ## measure speed against plain PyTorch
 	@set -e; for file in $(filter-out bench/record.py,$(wildcard bench/*.py)); do echo "== $$file"; .venv/bin/python $$file; done

@@ -35,8 +35,7 @@ def imported(path: Path, top_only: bool = False) -> frozenset[tuple[str, ...]]:
 
     Names that a package re-exports are followed home; so are those that it is asked for by a dot.
     """
-    text = _code_of(path) if path.suffix == ".ipynb" else path.read_text(encoding="utf-8")
-    tree = ast.parse(text)
+    tree = tree_of(path)
     found, packages = set(), {"flbook": ()}
     for node in tree.body if top_only else ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -52,6 +51,15 @@ def imported(path: Path, top_only: bool = False) -> frozenset[tuple[str, ...]]:
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in packages:
             found.add(home(("flbook", *packages[node.value.id], node.attr)))
     return frozenset(found)
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    """The syntax tree of a file of Python or a notebook; an empty one where it is neither, which its own tests say."""
+    try:
+        return ast.parse(_code_of(path) if path.suffix == ".ipynb" else path.read_text(encoding="utf-8"))
+    except (SyntaxError, ValueError):
+        return ast.Module([], [])
 
 
 def _code_of(notebook: Path) -> str:
@@ -77,7 +85,7 @@ def home(path: tuple[str, ...]) -> tuple[str, ...]:
     if not own:
         table = public_names()
         return home((*table[name].split("."), name)) if name in table else path
-    for node in ast.parse(FILES[(*own, "__init__")].read_text()).body:
+    for node in tree_of(FILES[(*own, "__init__")]).body:
         if isinstance(node, ast.ImportFrom) and name in {alias.asname or alias.name for alias in node.names}:
             return home((*node.module.split("."), name))
     return path

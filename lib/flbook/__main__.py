@@ -193,7 +193,7 @@ def _parser():
     one = commands.add_parser(
         "accept",
         help="write a lecture's new numbers into its claims file",
-        description="Execute a lecture; where its claims hold, write what moved as book values. Read the difference.",
+        description="Execute a lecture; where its claims hold, write what is new or moved as book values. Read it.",
     )
     one.add_argument("lecture", metavar="LECTURE", help="its name, such as relu_heatmap")
     one.set_defaults(act=accept)

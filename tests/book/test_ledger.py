@@ -110,6 +110,13 @@ def test_text_reads(checkout):
     assert ledger.as_text([]).strip().startswith("0 claims, 0 holding")
 
 
+def test_a_draft_is_called_so(checkout):
+    draft = {**ledger.collect(checkout)[1], "book": None, "holds": None}
+    text = ledger.as_text([draft])
+    assert "* draft           The signal" in text and "1 claim, 0 holding, 1 not" in text
+    assert "| draft |" in ledger.as_page([draft])
+
+
 def test_a_rival_counts_as_published_if_it_names_its_paper(checkout):
     found = ledger.collect(checkout)
     dull = {**found[2], "sharpness": 1.0}
@@ -124,11 +131,22 @@ def test_page_links_cites_and_escapes(checkout):
     assert "2 claims, 2 of them headlines; the weakest has a sharpness of 2.5\n:class: dropdown" in page
     _, line = [line for line in page.splitlines() if "The signal" in line]
     assert line.startswith(
-        r"| **The signal that is needed falls with \$n**<br>{cite:t}`kou2023benign`, Theorem 4.2, \|mu\|"
+        r"| **The signal that is needed falls with \$n**"
+        '<a class="headerlink" id="heatmap.slope_in_n" href="#heatmap.slope_in_n" title="Link to this claim">#</a>'
+        r"<br>{cite:t}`kou2023benign`, Theorem 4.2, \|mu\|"
     )
     assert "measured -0.263, theory -0.25, not -1" in line and "claim at least -0.3<br>15 half-widths" in line
     assert len(line.replace(r"\|", "").split("|")) == 5
     assert "kou2023benign, Theorem" in ledger.as_page(ledger.collect(checkout)), "unknown keys stay as they are"
+
+
+def test_a_page_links_each_claim_to_its_row():
+    page = notebook(RECORD)
+    line = "<summary>It falls</summary><div><i>name:</i> heatmap.slope_in_n</div>"
+    page["cells"][1]["outputs"][0]["data"] = {"text/html": [line], "text/plain": "It falls"}
+    ledger.with_links(page, "../../")
+    link = '<a href="../../book/ledger.html#heatmap.slope_in_n">heatmap.slope_in_n</a>'
+    assert page["cells"][1]["outputs"][0]["data"]["text/html"] == line.replace(" heatmap.slope_in_n", f" {link}")
 
 
 def test_it_runs_without_any_package(checkout):

@@ -9,14 +9,17 @@ import re
 import pytest
 
 from flbook.book import kinds
+from flbook.book.cost import seconds
 from flbook.book.ledger import shares
-from flbook.claims import statements
+from flbook.claims import row, statements
+from flbook.plots import explore
 
 SETUP = re.compile(
     r"\Atry:\n    import flbook\nexcept ImportError:.*\n"
     r'    %pip install -q --no-deps "flbook @ git\+https://[^\s@"]+" jaxtyping wadler-lindig(?:\n|\Z)'
 )
 PLACES = re.compile(r"(?<![\w.:/-])/(home|root|tmp|work|mnt|opt|usr|var|Users|private)/|[A-Z]:\\\\|site-packages")
+SIDES = r"\b(?:left|middle|right|upper|lower) panel"
 LONGER: dict[str, int] = {}  # pages with a visible cell of more than 15 lines, and how many it may have
 ENCODED = re.compile(r"[A-Za-z0-9+/=\\]{200,}")  # pictures inside text, where a path could occur by chance
 
@@ -38,6 +41,12 @@ def test_pages_and_files_are_the_same(pages):
     book = pages[0].source.parent
     files = {str(p.relative_to(book.parent).with_suffix("")) for p in (*book.glob("*.ipynb"), *book.glob("*/*.ipynb"))}
     assert files == {page.name for page in pages if page.source.suffix == ".ipynb"}
+
+
+def test_it_is_a_notebook(notebook):
+    cells = json.loads(notebook.source.read_text())["cells"]
+    assert len(cells) == len(notebook.cells) > 0
+    assert [cell["id"] for cell in cells if cell["cell_type"] == "code" and "outputs" not in cell] == []
 
 
 def test_it_ran_in_order_and_without_errors(notebook):
@@ -106,11 +115,11 @@ def test_every_claim_of_the_file_was_checked_once_and_holds(lecture, bibliograph
     assert [record["name"] for record in lecture.claims] == [f"{lecture.source.stem}.{name}" for name in found]
     assert len(found) >= 3
     for record, statement in zip(lecture.claims, found.values(), strict=True):
-        assert record["holds"] is True, record["name"]
+        assert record["holds"] is True, f"{record['name']}: {row.verdict(record)}"
         for field in ("says", "source", "headline"):
             assert record[field] == getattr(statement, field), record["name"]
         if statement.kind == "claim":
-            assert record["book"] == statement.book, record["name"]
+            assert record["book"] == statement.book, f"{record['name']}: `make run` stores what the file says now"
             assert abs(record["value"] - record["book"]) <= record["tol"] * (1 + 1e-9), record["name"]
         if statement.claim is not None:
             assert [-math.inf if record["claim"][0] is None else record["claim"][0]] == [statement.claim[0]]
@@ -154,14 +163,34 @@ def test_the_chapter_s_opening_page_links_it(lecture):
     assert f"{{doc}}`{lecture.source.stem}`" in (lecture.source.parent / "index.md").read_text()
 
 
-def test_cost_is_within_budget(lecture, lectures):
-    def seconds(page):
-        time, memory = re.search(r"^\*\*Cost\.\*\* (\d+) s and ([\d.]+) GB on one core\.", page.text, re.M).groups()
-        assert float(memory) <= 1.5
-        return int(time)
+def test_panels_are_called_by_their_letters(lecture):
+    """Two panels stand side by side or above each other, as there is room, and those of a live figure are swiped."""
+    for cell in lecture.code:
+        about = [output.get("metadata", {}).get("flbook", {}) for output in cell["outputs"]]
+        if any("wide" in of or "live" in of for of in about):
+            captions = [of["caption"] for of in about if "caption" in of]
+            assert not [text for text in captions if re.search(rf"{SIDES}|\b(Left|Middle|Right|Above|Below)\*?:", text)]
+    assert not re.search(SIDES, lecture.text)
 
-    assert seconds(lecture) <= 60
-    assert sum(map(seconds, lectures)) <= 25 * len(lectures) + 5, "25 s a lecture on average"
+
+def test_a_live_figure_is_the_library_s(lecture):
+    """What the page computes with is what the tests of live figures test."""
+    for output in lecture.outputs:
+        name = output.get("metadata", {}).get("flbook", {}).get("live")
+        if name:
+            html = "".join(output["data"]["text/html"])
+            assert explore.script("core") in html and explore.script(name) in html, "run `make run` for this lecture"
+
+
+def test_cost_is_within_budget(lecture):
+    stated = re.search(r"^\*\*Cost\.\*\* (\d+) s and ([\d.]+) GB on one core\.", lecture.text, re.M)
+    assert stated, "a line that begins with **Cost.**, which `make run` fills in"
+    assert int(stated[1]) <= 60 and float(stated[2]) <= 1.5
+
+
+def test_the_lectures_cost_25_seconds_on_average(lectures):
+    stated = [seconds(page.text) for page in lectures]
+    assert sum(stated) <= 25 * len(stated) + 5
 
 
 def test_symbols_are_on_the_notation_page_or_in_a_table_of_their_own(notebook, pages):

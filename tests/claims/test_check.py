@@ -150,6 +150,28 @@ def test_only_what_holds_can_be_accepted(shown, check):
     assert accepted == [(False, True), (False, False), (False, False)]
 
 
+def test_a_draft_shows_what_was_measured_and_does_not_hold_yet(shown, strict, check, monkeypatch):
+    check(-0.262, book=None)
+    draft = record(shown)
+    assert (draft["value"], draft["book"], draft["holds"], draft["acceptable"]) == (-0.262, None, None, True)
+    text, html = (shown[0][0][kind] for kind in ("text/plain", "text/html"))
+    assert "measured -0.262, theory -0.25" in text and "[draft: the book has no value of it yet]" in text
+    assert "draft: the book has" in html and "none ±" not in html
+    check(-0.262, book=None, tol=None, rtol="0.01")
+    assert shown[-2][1]["flbook"]["tol"] == pytest.approx(0.00262), "relative to what was measured"
+    with pytest.raises(ClaimMiss, match="lies outside the claim"):
+        check(-0.31, book=None)
+    monkeypatch.setenv("FLBOOK_SEED", "7")  # where no claim is compared with its book value
+    check(-0.29, book=None)
+    assert shown[-2][1]["flbook"]["holds"] is True
+
+
+@pytest.mark.parametrize("value", [0.0, float("nan")])
+def test_a_draft_may_measure_nothing(shown, check, value):
+    check(value, book=None, tol=None, rtol="0.01")
+    assert record(shown)["holds"] is False and record(shown)["acceptable"] is False
+
+
 def test_what_is_just_enough_holds(shown, strict, check):
     check(-0.25)  # exactly the tolerance away
     check(-0.26, how=dict(interval=(-0.2799, -0.24)))  # its width is less than what is left on the narrower side

@@ -59,6 +59,15 @@ def test_a_good_file(tmp_path):
         statements.check_cited("relu_heatmap", found, {"kou2023benign"})
 
 
+def test_a_claim_without_a_book_value_is_a_draft(tmp_path):
+    text = GOOD.replace("book = -0.26\n", "").replace("book = 0.6\n", "")
+    found = statements.read(written(tmp_path, text))
+    assert [statement.kind for statement in found.values()] == ["claim", "claim", "claim", "identity"]
+    assert [statement.draft for statement in found.values()] == [True, False, True, False]
+    with pytest.raises(ValueError, match="theory = -0.5 lies outside the claim"):
+        statements.read(written(tmp_path, text.replace("theory = -0.25", "theory = -0.5")))
+
+
 @pytest.mark.parametrize(
     "old, new, said",
     [
@@ -85,8 +94,9 @@ def test_a_good_file(tmp_path):
         ("[slope_in_n]", "[Slope]", "a name is lower-case letters"),
         ("[slope_in_n]", "slope = 1\n[slope_in_n]", "every entry of a claims file is a table"),
         ("[slope_in_n]", "[slope_in_n", "claims.toml is not TOML"),
-        ('rtol = 1e-10\nsource = "derived here"', 'source = "derived here"', "neither book nor rtol"),
+        ('rtol = 1e-10\nsource = "derived here"', 'source = "derived here"', "neither claim nor rtol"),
         ("rtol = 1e-10", "rtol = 1e-10\ntheory = 0.0", "unknown key 'theory'"),
+        ("book = -0.26\ntol = 0.01", "tol = 0.0", "the tolerance is 0; it must be above 0"),  # a draft, too, is checked
     ],
 )
 def test_mistakes_in_a_file(tmp_path, old, new, said):

@@ -62,7 +62,7 @@ def test_lectures_in_class_need_nothing_optional(weeks, book):
 
 def test_the_long_plan_holds_every_lecture():
     named = [name for week in plan("Twelve weeks") for _, name, _ in LINK.findall(week)]
-    assert sorted(named) == sorted(lectures.listed(ROOT))
+    assert sorted(named) == sorted(lectures.listed(ROOT)), "each lecture has its week in book/course/syllabus.md"
 
 
 def test_an_assignment_comes_after_its_lectures(weeks):
@@ -80,7 +80,8 @@ def test_an_assignment_comes_after_its_lectures(weeks):
 def test_topics_and_reading_times_are_the_lectures_own(book):
     for topic, name, minutes in LINK.findall(SYLLABUS):
         assert topic == book[name].topic, name
-        assert f" {minutes} minutes" in first_cell(ROOT / f"book/{name}.ipynb").split("\n")[2], name
+        line = first_cell(ROOT / f"book/{name}.ipynb").split("\n")[2]
+        assert f" {minutes} minutes" in line, f"{name}: in book/course/syllabus.md {minutes}, under its title {line}"
 
 
 def test_hours_add_up(weeks):

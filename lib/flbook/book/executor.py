@@ -20,20 +20,24 @@ import re
 import sys
 import tempfile
 import time
+import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import nbformat
+import psutil
+from jupyter_core.utils import ensure_async
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionComplete, CellExecutionError, CellTimeoutError, DeadKernelError
 
-from flbook.book import facts, kinds, lectures, ledger, tidy
+from flbook.book import facts, kinds, lectures, ledger, template, tidy
 from flbook.book.cost import cost
 from flbook.claims import row, statements
 
 CELL_SECONDS = 600
-ANSWER_SECONDS = 30  # within which a kernel starts, takes up a cell, and replies once the cell is done
+ANSWER_SECONDS = 30  # within which a kernel starts, takes up a cell, and replies once the cell is done, or works at it
+WORKS = 0.02  # share of a processor that says so: on a crowded machine it gets little, but a silent one takes none
 
 # The last cell of a run, never stored: what the kernel alone knows.
 _PROBE = """
@@ -88,16 +92,36 @@ class _Client(NotebookClient):
         self.create_kernel_manager()
         try:
             await self.async_start_new_kernel(**how)
-            await self.async_start_new_kernel_client()
+            self.expect()
+            await self.answered(self.async_start_new_kernel_client())
         except RuntimeError as error:
             raise Silence(str(error)) from None
-        work = asyncio.ensure_future(self.async_execute())
+        self.rest()
+        return await self.answered(self.async_execute())
+
+    async def answered(self, work):
+        """Wait as long as the kernel answers in time, or works."""
+        work, worked = asyncio.ensure_future(work), self.processor_seconds()
         while not (await asyncio.wait([work], timeout=1))[0]:
-            if time.monotonic() > self.due:
-                work.cancel()  # which also ends the kernel
+            if time.monotonic() <= self.due:
+                continue
+            before, worked = worked, self.processor_seconds()
+            if worked - before < WORKS * ANSWER_SECONDS:
+                work.cancel()
                 await asyncio.gather(work, return_exceptions=True)
+                if self.km and await ensure_async(self.km.is_alive()):  # where it was still starting
+                    await ensure_async(self.km.shutdown_kernel(now=True))
                 raise Silence(f"no answer in {ANSWER_SECONDS} s")
+            self.expect()
         return work.result()
+
+    def processor_seconds(self):
+        """What the kernel's process has used; 0 once it is gone."""
+        pid = getattr(getattr(self.km, "provisioner", None), "pid", None)
+        try:
+            return sum(psutil.Process(pid).cpu_times()[:2]) if pid else 0.0
+        except psutil.Error:
+            return 0.0
 
 
 def execute(path, *, seed="", strict=True, allow_errors=False):
@@ -125,7 +149,7 @@ def _execute(path, seed, strict, allow_errors):
         client = _Client(
             nb,
             kernel_name="python3",
-            startup_timeout=ANSWER_SECONDS,
+            startup_timeout=CELL_SECONDS,  # it is ended before, unless it works
             timeout=CELL_SECONDS,
             iopub_timeout=ANSWER_SECONDS,  # after the reply: without its outputs a cell is not executed
             raise_on_iopub_timeout=True,
@@ -221,7 +245,20 @@ def run(path, alone=True):
         _replace(path, text)
     held = sum(record["holds"] is True for record in ledger.records(nb))
     said = f"{probe['seconds']:.0f} s, {probe['peak'] / 1e9:.1f} GB, {held} claims hold"
-    return "\n".join([f"{said}, {'stored' if changed else 'unchanged'}", *(f"    {warning}" for warning in warnings)])
+    notes = [*warnings, *_drafts(ledger.records(nb)), *template.reminder(path)]
+    return "\n".join([f"{said}, {'stored' if changed else 'unchanged'}", *(f"    {note}" for note in notes)])
+
+
+def _drafts(records):
+    """What was measured of the claims that have no book value yet, and how to put it in; a line each."""
+    found = [record for record in records if record["kind"] == "claim" and record["book"] is None]
+    if not found:
+        return []
+    lecture = found[0]["name"].partition(".")[0]
+    return [
+        *(f"{record['name']} measured {row.value(record)}, and has no book value yet" for record in found),
+        f"`python -m flbook accept {lecture}` writes what was measured into its claims file",
+    ]
 
 
 def accept(path):
@@ -236,12 +273,27 @@ def accept(path):
     for record in records:
         if not record["acceptable"]:
             raise LectureError(f"{path.stem}, [{record['name'].partition('.')[2]}] does not hold: {record['note']}.")
-    moved = [r for r in records if r["kind"] == "claim" and not abs(r["value"] - r["book"]) <= r["tol"]]
-    text = file.read_text(encoding="utf-8")
+    measured = [record for record in records if record["kind"] == "claim"]
+    moved = [r for r in measured if r["book"] is None or not abs(r["value"] - r["book"]) <= r["tol"]]
+    text = file.read_text(encoding="utf-8") if moved else ""
     for record in moved:
         text = _with_book(text, record["name"].partition(".")[2], row.value(record))
-    _replace(file, text)
+    if moved:
+        _check_accepted(path, text, moved)
+        _replace(file, text)
     return [f"{record['name']}: {row.short(record['book'])} -> {row.value(record)}" for record in moved]
+
+
+def _check_accepted(path, text, moved):
+    """Refuse a text of a claims file that does not have every new value where it belongs."""
+    tables = tomllib.loads(text)
+    for record in moved:
+        name = record["name"].partition(".")[2]
+        if tables[name].get("book") != float(row.value(record)):
+            raise LectureError(
+                f"claims of {path.stem}, [{name}]: its table is not written line by line, so "
+                f"book = {row.value(record)} was not put in; write it by hand."
+            )
 
 
 def _claims_file(path):
@@ -250,9 +302,15 @@ def _claims_file(path):
 
 
 def _with_book(text, name, value):
-    """The text of a claims file with another book value in one table; everything else, comments too, stays."""
-    table = re.compile(rf"(^\[{name}\]\n(?:(?!\[).*\n)*?book = )\S+", flags=re.MULTILINE)
-    return table.sub(lambda match: match[1] + value, text, count=1)
+    """The text of a claims file with a book value in one table, put before its tolerance if there was none.
+
+    Everything else, comments too, stays.
+    """
+    table = rf"(^\[{name}\][ \t]*(?:#.*)?\n(?:(?!\[).*\n)*?)"
+    new, count = re.subn(rf"{table}book = \S+", rf"\g<1>book = {value}", text, count=1, flags=re.MULTILINE)
+    if count:
+        return new
+    return re.sub(rf"{table}(?=r?tol = )", rf"\g<1>book = {value}\n", text, count=1, flags=re.MULTILINE)
 
 
 def fallen(path, seed):

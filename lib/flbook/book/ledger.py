@@ -29,13 +29,14 @@ Each row is a claim that a measurement decides, written down before it was measu
 the claim, agrees with what the page prints, and leaves room for other seeds. *Half-widths to the nearest rival* say how
 sharp it is: how far theory (else our number) lies from the nearest rival, in half-widths of the claim. At 1 the rival
 lies at the claim's edge, and nothing is decided with room to spare. The weakest claims come first. *Stored* marks a
-number of a stored run. The tests compute every other number again.
+number of a stored run. The tests compute every other number again. The sign # beside a claim is its address, and a
+lecture's own line of a claim links to it.
 """
 # Hidden where scripts do not run; `ledger.js` shows it, and stands on this page alone.
 _FILTER = f"""\
 ```{{raw}} html
 <form id="ledger-filter" role="search" aria-label="Claims" data-weak="{SHARP[1]:g}" hidden>
-<p><label for="ledger-text">Filter the claims by words</label><br>
+<p><label for="ledger-text">Filter the claims by whole words</label><br>
 <input id="ledger-text" type="search" autocomplete="off" style="width:100%;max-width:30rem;padding:.35rem .5rem;\
 border:1px solid var(--pst-color-text-muted);border-radius:4px;background:var(--pst-color-background);\
 color:var(--pst-color-text-base)"></p>
@@ -83,6 +84,24 @@ def collect(folder=None):
         where = {"notebook": path.relative_to(folder).as_posix(), "title": title(notebook)}
         found += [{**record, **where} for record in records(notebook)]
     return found
+
+
+def with_links(notebook, up):
+    """Let the name that a page prints of each claim lead to its row of the ledger, in place.
+
+    Parameters
+    ----------
+    notebook
+        The notebook, as JSON.
+    up
+        The way from the page to the root of the book, as ``"../../"``.
+    """
+    for cell in notebook["cells"]:
+        for output in cell.get("outputs", []):
+            name, data = output.get("metadata", {}).get("flbook", {}).get("name"), output.get("data", {})
+            if name and "text/html" in data:
+                printed, link = f"<i>name:</i> {name}<", f'<a href="{up}book/ledger.html#{name}">{name}</a>'
+                data["text/html"] = "".join(data["text/html"]).replace(printed, f"<i>name:</i> {link}<")
 
 
 def as_json(found):
@@ -172,7 +191,7 @@ def _by_lecture(found):
 
 
 def _verdict(record):
-    word = {True: "holds", False: "differs", None: "skipped"}[record["holds"]]
+    word = {True: "holds", False: "differs", None: "skipped" if record["command"] else "draft"}[record["holds"]]
     return f"{word}, stored" if record["command"] else word
 
 
@@ -194,8 +213,9 @@ def _allowed(record):
 def _claim(record, keys):
     parts = re.split(r"([A-Za-z][\w:-]*)", record["source"])
     source = "".join(f"{{cite:t}}`{part}`" if part in keys else _plain(part) for part in parts)
-    says = _plain(record["says"])
-    return f"{f'**{says}**' if record['headline'] else says}<br>{source}"
+    says, name = _plain(record["says"]), escape(record["name"])
+    address = f'<a class="headerlink" id="{name}" href="#{name}" title="Link to this claim">#</a>'
+    return f"{f'**{says}**' if record['headline'] else says}{address}<br>{source}"
 
 
 def _number(record):

@@ -191,8 +191,10 @@ def verdict(record):
     Returns
     -------
     str
-        One of three.
+        One of four.
     """
+    if record["holds"] is None and not record["command"]:
+        return "draft: the book has no value of it yet"
     return {None: "stored: skipped", True: "holds", False: "differs: did you change something?"}[record["holds"]]
 
 
@@ -283,7 +285,7 @@ def facts(record):
             ("rules out", rivals),
             ("spread", spread(record)),
             ("sharpness", scores(record)),
-            ("book", f"{short(record['book'])} ± {tolerance}"),
+            ("book", f"{short(record['book'])} ± {tolerance}" if record["book"] is not None else ""),
         ]
     pairs += [("source", record["source"])]
     if record["scale"] != "book" or not record["device"].startswith("cpu"):

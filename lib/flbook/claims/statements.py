@@ -44,7 +44,7 @@ class Statement:
     excludes
         Name and value of each rival explanation, where it is a literal; one from the literature cites its paper.
     book
-        The number that the page prints; None makes the statement an identity, two sides of an equation.
+        The number that the page prints; None while the claim is being written, and in an identity.
     tol, rtol
         How closely the same seeds give `book` again, absolute or relative; the relative error allowed of an identity.
     headline
@@ -73,7 +73,18 @@ class Statement:
         str
             One of these two words.
         """
-        return "identity" if self.book is None else "claim"
+        return "identity" if self.book is None and self.claim is None and self.within is None else "claim"
+
+    @property
+    def draft(self) -> bool:
+        """Whether it is a claim that is being written: the book has no value of it yet.
+
+        Returns
+        -------
+        bool
+            False for an identity.
+        """
+        return self.kind == "claim" and self.book is None
 
     @property
     def tolerance(self) -> float:
@@ -82,7 +93,7 @@ class Statement:
         Returns
         -------
         float
-            Above 0; of an identity its `rtol`.
+            Above 0; of an identity, and where `book` is not known yet, its `rtol`.
         """
         if self.tol is not None:
             return self.tol
@@ -285,7 +296,7 @@ def _statement(where, name, table):
 
 def _check_tolerance(where, statement):
     if statement.kind == "identity" and statement.rtol is None:
-        raise ValueError(f"{where}: it has neither book nor rtol; a measurement needs book, an identity rtol.")
+        raise ValueError(f"{where}: it has neither claim nor rtol; a measurement needs claim, an identity rtol.")
     if (statement.tol is None) == (statement.rtol is None):
         raise ValueError(f"{where}: exactly one of tol and rtol must be given.")
     if not statement.tolerance > 0:
@@ -294,8 +305,6 @@ def _check_tolerance(where, statement):
 
 def _check_claim(where, statement):
     """What a measured claim must satisfy on its own; the page's theory and rivals are checked when they are known."""
-    if statement.book is None:
-        raise ValueError(f"{where}: book is missing; it is the number that the page prints.")
     if (statement.claim is None) == (statement.within is None):
         raise ValueError(f"{where}: exactly one of claim and within must be given.")
     if statement.within is not None and not statement.within > 0:
@@ -303,7 +312,7 @@ def _check_claim(where, statement):
     if statement.claim is None and statement.theory is None:
         return  # the page's theory completes it
     ends = statement.span()
-    if not inside(statement.book, ends):
+    if statement.book is not None and not inside(statement.book, ends):
         raise ValueError(f"{where}: book = {statement.book:g} must lie inside the claim, {row.span(ends)}.")
     check_theory(where, statement.theory, ends)
     check_rivals(where, statement.excludes, ends)
