@@ -13,9 +13,10 @@ from collections import Counter
 
 import pytest
 from answers import MASTERS, ROOT, answered, handout, outcomes, points, right, wrong_answers
+from otter.test_files.exception_test import ExceptionTestFile
 
 from flbook.book import lectures
-from flbook.course import handouts, masters, public_tests, submissions
+from flbook.course import grading, handouts, masters, public_tests, submissions
 
 WRONG = wrong_answers()
 
@@ -39,9 +40,9 @@ def test_wrong_answers_get_what_is_due_and_each_hidden_test_fails_one(name):
     assert all(wrong.due < right_points[wrong.question] for wrong in wrongs)
     found = {wrong.says: outcomes(answered(right(name), wrong.question, wrong.answer), name) for wrong in wrongs}
     assert {says: points(one) for says, one in found.items()} == due
-    said = {text for one in found.values() for outcome in one.values() for text in outcome.said}
-    _, questions = masters.read(MASTERS[name])
-    assert {test.message for question in questions for test in question.tests if test.hidden} <= said
+    said = " ".join(text for one in found.values() for outcome in one.values() for text in outcome.said)
+    hidden = [test for question in handout(name).questions for test in question.tests if test.hidden]
+    assert [test.message for test in hidden if test.message not in said] == []
 
 
 def test_there_are_enough_wrong_answers():
@@ -107,6 +108,25 @@ def test_otter_gives_the_same(kind, tmp_path):
     results = json.loads(tmp_path.joinpath("results.json").read_text())
     scores = {test["name"]: test["score"] for test in results["tests"] if test["name"] in made.points}
     assert scores == (made.points if kind == "solved" else dict.fromkeys(made.points, 0))
+
+
+@pytest.mark.parametrize("name", MASTERS)
+def test_otter_scores_a_wrong_answer_as_we_do(name):
+    """Test by test, with points and messages that are the master's: one typical slip in each question."""
+    slips = {wrong.question: wrong.answer for wrong in WRONG if wrong.name == name}
+    notebook = right(name)
+    for question, answer in slips.items():
+        notebook = answered(notebook, question, answer)
+    namespace, _ = submissions.execute(submissions.cells(notebook))
+    for question in handout(name).questions:
+        theirs = ExceptionTestFile.from_string(handout(name).tests[question.name])
+        theirs.run(namespace)
+        results = theirs.test_case_results
+        about = [(one.test_case.points, one.test_case.failure_message) for one in results]
+        assert about == [(test.points, test.message) for test in question.tests]
+        ours = submissions.score(namespace, question.name, handout(name).tests[question.name])
+        assert [one.passed for one in results] == [one.passed for one in ours]
+        assert theirs.score == grading.outcome(question, ours).points
 
 
 @pytest.mark.parametrize("name", MASTERS)

@@ -35,6 +35,7 @@ DEFECTS = [
         "it may not know GRADING_SEED",
     ),
     ("def test_shapes(coefficients):", "x = 1", "a test is a function under its settings"),
+    ("points: 5", "points: 5\nall_or_nothing: true", "q1: all_or_nothing is not known here"),
     ("# END QUESTION", "# the rest", "q1: a question does not end"),
     ("# BEGIN QUESTION", "# a question", "a question ends that did not begin"),
     ("Return $\\gamma$, of shape", "raw = np.linalg.lstsq(basis.T, move.T, rcond=None)[0].T", "would show 'raw ="),

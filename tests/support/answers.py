@@ -6,7 +6,8 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from flbook.course import handouts, masters, submissions
+from flbook.course import grading, handouts, masters, submissions
+from flbook.course.gradebook import Outcome
 
 ROOT = Path(__file__).parents[2]
 MASTERS = masters.listed(ROOT / "book/assignments/masters")
@@ -51,13 +52,14 @@ def answered(notebook: dict, question: str, answer: str) -> dict:
     return copy
 
 
-def outcomes(notebook: dict, name: str, seed: int = masters.DEFAULT_SEED) -> dict[str, submissions.Outcome]:
+def outcomes(notebook: dict, name: str, seed: int = masters.DEFAULT_SEED) -> dict[str, Outcome]:
     """What each question gets, in this process."""
     namespace, _ = submissions.execute(submissions.cells(notebook))
-    tests = handout(name, seed).tests
-    return {question: submissions.score(namespace, question, text) for question, text in tests.items()}
+    made = handout(name, seed)
+    scores = {question: submissions.score(namespace, question, text) for question, text in made.tests.items()}
+    return {question.name: grading.outcome(question, scores[question.name]) for question in made.questions}
 
 
-def points(found: dict[str, submissions.Outcome]) -> dict[str, float]:
+def points(found: dict[str, Outcome]) -> dict[str, float]:
     """The points alone."""
     return {question: outcome.points for question, outcome in found.items()}

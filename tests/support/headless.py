@@ -1,12 +1,14 @@
-"""The browser of the tests: how it is started, and what to do where there is none."""
+"""The browser of the tests: how it is started, what there is without one, and a page that tells what went wrong."""
 
 import os
 import shutil
+from contextlib import contextmanager
 
 import pytest
 
 CHROMIUM = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
 CHROMIUM = (CHROMIUM + " --disable-component-update --disable-sync").split()
+LOCAL = ("file:", "data:", "blob:")
 
 
 def missing(reason: str):
@@ -20,3 +22,26 @@ def needs_chromium():
     """Skip where there is no Chromium; returns its path."""
     path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
     return path or missing("no chromium on the PATH (on Debian: apt-get install chromium)")
+
+
+@contextmanager
+def opened(browser, address: str, **how):
+    """A page after it has loaded, with everything that it complained about or asked for."""
+    context = browser.new_context(**how)
+    tab = context.new_page()
+    tab.complaints, tab.asked = [], []
+    tab.on("console", lambda message: tab.complaints.append(message.text) if message.type == "error" else None)
+    tab.on("pageerror", lambda error: tab.complaints.append(str(error)))
+    tab.on("requestfailed", lambda sent: tab.complaints.append(f"could not load {sent.url}"))
+    tab.on("request", lambda sent: None if sent.url.startswith(LOCAL) else tab.asked.append(sent.url))
+    try:
+        arrive(tab, address)
+        yield tab
+    finally:
+        context.close()
+
+
+def arrive(tab, address: str):
+    """Go there, and wait until its formulas are set."""
+    tab.goto(address)
+    tab.wait_for_function("() => !window.MathJax || !MathJax.startup || MathJax.startup.promise.then(() => true)")

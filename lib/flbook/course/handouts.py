@@ -6,7 +6,9 @@ reaches only the hidden tests, in the autograders under ``build/assignments``.
 """
 
 import argparse
+import ast
 import io
+import json
 import re
 import shutil
 import sys
@@ -35,6 +37,17 @@ class Handout(NamedTuple):
     solved: str  # the notebook with the solutions
     tests: dict[str, str]  # test files with the hidden tests
     archive: bytes  # the autograder for Gradescope
+    questions: tuple[masters.GradedQuestion, ...]
+
+    @property
+    def set_up(self) -> list[str]:
+        """The names that the set-up cell of the student's notebook imports."""
+        cells = json.loads(self.notebook)["cells"]
+        set_up = [cell["source"] for cell in cells if "kind-set-up" in cell["metadata"].get("tags", [])]
+        text = "\n".join("".join(source) for source in set_up)
+        tree = ast.parse(re.sub(r"^( *)[%!].*", r"\1pass", text, flags=re.MULTILINE))
+        found = [node.names for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+        return list(dict.fromkeys(name.asname or name.name.split(".")[0] for names in found for name in names))
 
 
 def make(master: Path, seed: int = masters.DEFAULT_SEED) -> Handout:
@@ -70,6 +83,7 @@ def make(master: Path, seed: int = masters.DEFAULT_SEED) -> Handout:
             _tidy(grader / master.name),
             _texts(grader / "tests"),
             _ageless(archive),
+            questions,
         )
     _check_discreet(handout, questions)
     return handout

@@ -5,6 +5,7 @@ each question has a solution, its tests' points add up to its own, each test say
 hidden, and only these know the seed of grading.
 """
 
+import ast
 import re
 from pathlib import Path
 from typing import NamedTuple, cast
@@ -29,6 +30,13 @@ class Test(NamedTuple):
     message: str
     code: str
 
+    @property
+    def needs(self) -> list[str]:
+        """What it asks of the student's names: its arguments, but the one that stands for all of them."""
+        made = [node for node in ast.parse(self.code).body if isinstance(node, ast.FunctionDef)]
+        arguments = next(node.args.args for node in made if node.name == self.name)
+        return [argument.arg for argument in arguments if argument.arg != "env"]
+
 
 class GradedQuestion(NamedTuple):
     """One question of a master: its name and points, the code of its solution, its tests."""
@@ -37,6 +45,11 @@ class GradedQuestion(NamedTuple):
     points: float
     solution: tuple[str, ...]
     tests: tuple[Test, ...]
+
+    @property
+    def needs(self) -> list[str]:
+        """What its tests ask of the student's names."""
+        return list(dict.fromkeys(name for test in self.tests for name in test.needs))
 
 
 def folder(given: str | None, root: Path) -> Path:
@@ -96,6 +109,8 @@ def _questions(nb, master):
                 raise ValueError(f"the master {master}{named}: a question {_UNPAIRED[begins]}.")
             if what == "QUESTION" and begins:
                 settings, solution, tests = yaml.safe_load(cell.source) or {}, [], []
+                if settings.get("all_or_nothing"):
+                    raise ValueError(f"the master {master}, {settings.get('name')}: all_or_nothing is not known here.")
             elif what == "QUESTION":
                 assert settings is not None  # or it would begin
                 yield GradedQuestion(str(settings.get("name")), settings.get("points", 0), tuple(solution),
