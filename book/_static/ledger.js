@@ -1,4 +1,5 @@
-/* The filter of the Ledger page: by text, headlines only, weak claims only. Without this script the page is whole. */
+/* The filter of the Ledger page: by whole words, headlines only, weak claims only; it stands in the page's address. A claim has an
+   address, too, and its lecture's fold opens for it. Without this script the page is whole. */
 (() => {
 "use strict";
 
@@ -9,19 +10,22 @@ function textOf(row) {
   return pieces.join("\n");
 }
 
+const wordsOf = text => text.toLowerCase().match(/[\p{L}\p{N}]+/gu) || [];
+
 function start() {
   const form = document.getElementById("ledger-filter");
   if (!form) return;
   const [text, headlines, weak, status] = ["text", "headlines", "weak", "status"].map(name => document.getElementById("ledger-" + name));
   const limit = Number(form.dataset.weak);
-  const lectures = [...document.querySelectorAll(".ledger-claims")].map(fold => ({
-    fold, section: fold.closest("section"), opened: false,
-    rows: [...fold.querySelectorAll("tbody tr")].map(row => {
-      const words = textOf(row), sharp = words.match(/^([\d.e+]+) half-widths to the nearest rival/m);
-      return {row, words: words.toLowerCase(), headline: !!row.cells[0].querySelector("strong"),
+  const lectures = [...document.querySelectorAll(".ledger-claims")].map(fold => {
+    const section = fold.closest("section"), title = wordsOf(section.querySelector("h2").textContent);
+    const rows = [...fold.querySelectorAll("tbody tr")].map(row => {
+      const says = textOf(row), sharp = says.match(/^([\d.e+]+) half-widths to the nearest rival/m);
+      return {row, words: new Set([...wordsOf(says), ...title]), headline: !!row.cells[0].querySelector("strong"),
               sharpness: sharp ? Number(sharp[1]) : Infinity};
-    }),
-  }));
+    });
+    return {fold, section, rows, opened: false};
+  });
   const total = lectures.reduce((sum, {rows}) => sum + rows.length, 0);
 
   // The theme folds by a class, and says so to a screen reader in its button: so press the button.
@@ -32,15 +36,12 @@ function start() {
   }
 
   function filter() {
-    const words = text.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const active = words.length > 0 || headlines.checked || weak.checked;
+    const words = wordsOf(text.value), active = words.length > 0 || headlines.checked || weak.checked;
     let shown = 0, pages = 0;
     for (const lecture of lectures) {
       let here = 0;
-      const title = lecture.section.querySelector("h2").textContent.toLowerCase();
       for (const {row, words: own, headline, sharpness} of lecture.rows) {
-        const fits = (!headlines.checked || headline) && (!weak.checked || sharpness < limit) &&
-          words.every(word => own.includes(word) || title.includes(word));
+        const fits = (!headlines.checked || headline) && (!weak.checked || sharpness < limit) && words.every(word => own.has(word));
         row.hidden = !fits;
         here += fits;
       }
@@ -60,13 +61,42 @@ function start() {
       : `No claim of ${total} fits.`;
   }
 
+  function keep() {
+    const address = new URL(location.href), asked = new URLSearchParams();
+    if (text.value.trim()) asked.set("words", text.value.trim());
+    for (const [name, box] of [["headlines", headlines], ["weak", weak]]) if (box.checked) asked.set(name, "1");
+    address.search = asked;
+    try { history.replaceState(null, "", address); } catch { /* a browser may refuse this to a file */ }
+  }
+
+  function recall() {
+    const asked = new URLSearchParams(location.search);
+    if (![...asked].length) return; // then what the browser kept from the last visit stands
+    text.value = asked.get("words") || "";
+    headlines.checked = asked.has("headlines");
+    weak.checked = asked.has("weak");
+  }
+
+  /* Show the claim that the address names, whatever the filter says. */
+  function visit() {
+    const anchor = document.getElementById(decodeURIComponent(location.hash.slice(1))), row = anchor && anchor.closest("tr");
+    const lecture = row && lectures.find(({rows}) => rows.some(one => one.row === row));
+    if (!lecture) return;
+    row.hidden = lecture.section.hidden = false;
+    if (folded(lecture.fold)) toggle(lecture.fold);
+    row.scrollIntoView({block: "center"});
+  }
+
   let waiting;
-  text.addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(filter, 120); });
-  for (const box of [headlines, weak]) box.addEventListener("change", filter);
-  form.addEventListener("submit", event => { event.preventDefault(); filter(); });
+  const changed = () => { filter(); keep(); };
+  text.addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(changed, 120); });
+  for (const box of [headlines, weak]) box.addEventListener("change", changed);
+  form.addEventListener("submit", event => { event.preventDefault(); changed(); });
+  window.addEventListener("hashchange", visit);
   form.hidden = false;
-  if (text.value || headlines.checked || weak.checked) filter(); // what the browser kept from the last visit
-  else status.textContent = `All ${total} claims are listed.`;
+  recall();
+  filter();
+  visit();
 }
 
 // After the theme has made its folds, which it does when the page is ready.

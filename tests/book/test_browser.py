@@ -3,42 +3,24 @@
 A page is loaded once on a desk and once on a phone, and each load is asked everything; on the desk it gets dark, too.
 """
 
+import base64
 import io
 import re
-from contextlib import contextmanager
 
+import pytest
+from headless import arrive, opened
 from limits import IN_BROWSER, within
 from PIL import Image
 
-LOCAL = ("file:", "data:", "blob:")
+from flbook.plots import look
+
 DESK, PHONE = ({"width": width, "height": 900} for width in (1280, 390))
 PICTURES = ".cell_output img:not(.fll img)"
 TOP = "e => e.getBoundingClientRect().top + scrollY"
 HEIGHT = "e => e.getBoundingClientRect().height"
+FITS = 844 - 48  # of a phone, below the bar above the page
+KINDS = "search genindex prf-prf book/index book/ledger book/bibliography book/benign_overfitting/relu_heatmap".split()
 SIDEWAYS = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-
-
-@contextmanager
-def opened(browser, page, **how):
-    """A page after it has loaded, with everything that it complained about or asked for."""
-    context = browser.new_context(**how)
-    tab = context.new_page()
-    tab.complaints, tab.asked = [], []
-    tab.on("console", lambda message: tab.complaints.append(message.text) if message.type == "error" else None)
-    tab.on("pageerror", lambda error: tab.complaints.append(str(error)))
-    tab.on("requestfailed", lambda sent: tab.complaints.append(f"could not load {sent.url}"))
-    tab.on("request", lambda sent: None if sent.url.startswith(LOCAL) else tab.asked.append(sent.url))
-    try:
-        arrive(tab, page)
-        yield tab
-    finally:
-        context.close()
-
-
-def arrive(tab, page):
-    """Go there, and wait until its formulas are set."""
-    tab.goto(page.html.as_uri())
-    tab.wait_for_function("() => !window.MathJax || !MathJax.startup || MathJax.startup.promise.then(() => true)")
 
 
 def silent_and_whole(tab):
@@ -48,6 +30,35 @@ def silent_and_whole(tab):
     assert tab.locator("article .math mjx-container").count() >= formulas
     assert tab.locator("mjx-merror").count() == 0
     assert tab.evaluate(SIDEWAYS) <= 0, "the page scrolls sideways"
+
+
+def bars_nobody(tab):
+    """What axe finds, the theme's part of the page included; asked last, since formulas, which take long, go."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    options = {"resultTypes": ["violations"], "preload": False}  # it would ask for style sheets, in vain
+    tab.evaluate("document.querySelectorAll('mjx-container').forEach(formula => formula.remove())")
+    found = Axe().run(tab, options=options)
+    rules = [rule for rule in found.response["violations"] if rule["impact"] != "minor"]
+    assert [(rule["id"], [node["html"] for node in rule["nodes"]][:3]) for rule in rules] == []
+
+
+def live_figures_fit(tab):
+    """From the first control over the picture to the verdict, a live figure is on the screen of a phone at once."""
+    for figure in tab.locator(".fll").all():
+        assert figure.locator(":is(input, select, button:not(.fll-fold)) >> visible=true").count() <= 4
+        span = "box => box.querySelector('.fll-say').getBoundingClientRect().bottom - box.getBoundingClientRect().top"
+        assert figure.evaluate(span) <= FITS
+
+
+def panels_have_letters(tab, b):
+    """Of two panels each has its letter; `b` says where that of the second stands, in parts of the picture."""
+    where = """box => ["left", "top"].map(side => {
+      const letter = getComputedStyle(box, "::after"), size = side === "left" ? box.clientWidth : box.clientHeight;
+      return letter.content + (parseFloat(letter[side]) / size).toFixed(2);
+    })"""
+    for figure in tab.locator(".figure.two >> visible=true").all():
+        assert figure.evaluate(where) == [f'"(b)"{part:.2f}' for part in b]
 
 
 def on_the_page_s_own_ground(tab, scheme):
@@ -60,7 +71,8 @@ def on_the_page_s_own_ground(tab, scheme):
         assert ("invert" in effect) == turned
     # A slider over maps keeps their light ground: a second set of frames would double the page.
     first = next(one for one in seen if "dark-light map" != one.get_attribute("class"))
-    corner = Image.open(io.BytesIO(first.screenshot())).convert("L").getpixel((1, 1))
+    shown = Image.open(io.BytesIO(first.screenshot())).convert("L")
+    corner = shown.getpixel((1, shown.height - 2))  # the upper one may hold a panel's letter
     assert corner > 240 if scheme == "light" else corner < 60, "no white slab"
 
 
@@ -100,7 +112,7 @@ def solutions_are_folded_and_open(tab):
 def predictions_are_kept_drawn_and_compared(tab, page):
     """One after the other is drawn into the figure that follows it, kept over a reload, and compared."""
     tab.evaluate("localStorage.clear()")
-    arrive(tab, page)
+    arrive(tab, page.html.as_uri())
     boxes = tab.locator(".predict:has(fieldset)")
     kept, drawn = [], 0
     for box in boxes.all():
@@ -111,7 +123,7 @@ def predictions_are_kept_drawn_and_compared(tab, page):
         assert "Kept in this browser" in box.locator(".said").inner_text()
         drawn += "mark-" in (box.get_attribute("class") or "")
         assert tab.locator(".prediction").count() == drawn, "drawn into the figure that follows"
-    arrive(tab, page)
+    arrive(tab, page.html.as_uri())
     assert tab.locator(".prediction").count() == drawn
     for box, value in zip(boxes.all(), kept, strict=True):
         assert box.locator("fieldset input").first.input_value() == value
@@ -130,10 +142,11 @@ def the_slider_moves_the_figure(tab):
 
 
 def test_on_a_desk(browser, page, lectures, asking, checked):
-    with opened(browser, page, viewport=DESK, color_scheme="light") as tab:
+    with opened(browser, page.html.as_uri(), viewport=DESK, color_scheme="light") as tab:
         silent_and_whole(tab)
         if page not in lectures:
-            return
+            return bars_nobody(tab)
+        panels_have_letters(tab, (0.5, 0))
         picture_first_and_end_near(tab, page.name.removeprefix("book/"))
         on_the_page_s_own_ground(tab, "light")
         tab.emulate_media(color_scheme="dark")
@@ -149,12 +162,16 @@ def test_on_a_desk(browser, page, lectures, asking, checked):
         assert tab.complaints == []
         tab.emulate_media(media="print")
         assert tab.locator("div.cell details:not([open])").first.is_hidden()
+        tab.emulate_media(media="screen")
+        bars_nobody(tab)
 
 
 def test_on_a_phone(browser, page, lectures):
-    with opened(browser, page, viewport=PHONE, color_scheme="light") as tab:
+    with opened(browser, page.html.as_uri(), viewport=PHONE, color_scheme="light") as tab:
         silent_and_whole(tab)
+        live_figures_fit(tab)
         if page in lectures:
+            panels_have_letters(tab, (0, 0.45))
             the_slider_moves_the_figure(tab)
             assert tab.complaints == []
 
@@ -166,8 +183,54 @@ def test_the_front_door_leads_to_the_book(browser, pages, built):
     tab.close()
 
 
-def test_search_works_without_a_server(browser, built):
-    tab = browser.new_page()
-    tab.goto((built / "search.html").as_uri() + "?q=noise")
-    tab.locator("#search-results li a").first.wait_for(timeout=5000)
-    tab.close()
+@pytest.mark.parametrize("name", KINDS)
+def test_in_the_dark_on_a_phone(browser, built, name):
+    """A page of each kind, those among them that only the theme makes."""
+    with opened(browser, (built / f"{name}.html").as_uri(), viewport=PHONE, color_scheme="dark") as tab:
+        tab.wait_for_selector("html[data-theme=dark]")
+        bars_nobody(tab)
+        assert tab.complaints == []
+        tab.set_viewport_size(DESK)
+        logo = tab.locator("img.logo__image >> visible=true")
+        assert logo.get_attribute("src").endswith("logo_dark.svg")
+        corner = Image.open(io.BytesIO(logo.screenshot())).convert("L").getpixel((1, 1))
+        assert corner < 60, "no white tile"
+
+
+def luminance(pixel):
+    return 1.05 / look.contrast(tuple(part / 255 for part in pixel[:3])) - 0.05
+
+
+def test_every_series_is_seen_in_the_dark(browser, lectures):
+    """A picture of all colours in place of a page's own; the last is that of stored pictures, drawn by viridis."""
+    colours = [look.SIGNAL, look.NOISE, look.TEST, look.TRAIN, *look.OTHERS, *(of[0] for of in look.MODELS.values())]
+    colours += [look.to_hex(look.SHADES(part / 5)) for part in range(6)] + ["#aadc32"]
+    swatch = Image.new("RGB", (10 * len(colours), 40), "white")
+    for k, colour in enumerate(colours):
+        swatch.paste(colour, (10 * k, 0, 10 * k + 10, 20))
+    held = io.BytesIO()
+    swatch.save(held, "png")
+    source = "data:image/png;base64," + base64.b64encode(held.getvalue()).decode()
+    with opened(browser, lectures[0].html.as_uri(), viewport=DESK, color_scheme="dark") as tab:
+        tab.wait_for_selector("html[data-theme=dark]")
+        picture = tab.locator("picture.lines img >> visible=true").first
+        show = """async (one, source) => {
+          one.parentElement.querySelectorAll("source").forEach(wide => wide.remove());
+          one.src = source;
+          await one.decode();
+        }"""
+        picture.evaluate(show, source)
+        seen = Image.open(io.BytesIO(picture.screenshot())).convert("RGB")
+    step, ground = seen.width / len(colours), luminance(seen.getpixel((seen.width // 2, seen.height - 3)))
+    for k, colour in enumerate(colours):
+        shown = luminance(seen.getpixel((int((k + 0.5) * step), seen.height // 4)))
+        assert (shown + 0.05) / (ground + 0.05) >= 3, colour
+
+
+def test_without_scripts_a_page_says_how_its_formulas_are_read(browser, lectures):
+    context = browser.new_context(java_script_enabled=False)
+    tab = context.new_page()
+    tab.goto(lectures[0].html.as_uri())
+    note = tab.locator("article noscript .admonition")
+    assert note.is_visible() and "Allow scripts for this page" in note.inner_text()
+    context.close()

@@ -1,4 +1,6 @@
-"""The filter of the built Ledger page, by keyboard, and the page without scripts."""
+"""The built Ledger page: its filter, by keyboard, the addresses of its claims, and the page without scripts."""
+
+import re
 
 import pytest
 
@@ -29,15 +31,17 @@ def status(tab, begins):
 def test_it_finds_words(opened):
     records = ledger.collect()
     assert status(opened, "All") == f"All {len(records)} claims are listed." and shown(opened) == 0, "folded as before"
-    opened.get_by_label("Filter the claims by words").press_sequentially("nothing has these words")
+    opened.get_by_label("Filter the claims by whole words").press_sequentially("nothing has these words")
     assert status(opened, "No") == f"No claim of {len(records)} fits."
-    opened.get_by_label("Filter the claims by words").fill("XOR angle")
+    opened.get_by_label("Filter the claims by whole words").fill("XOR angle")
     opened.wait_for_function("() => /^\\d+ of/.test(document.getElementById('ledger-status').textContent)")
     found = opened.locator("#ledger-status").inner_text()
     assert found.startswith(f"{shown(opened)} of {len(records)} claims, in ") and shown(opened) > 0
     rows = opened.locator(".ledger-claims tbody tr:visible").all_inner_texts()
-    assert all("angle" in row.lower() for row in rows)
-    opened.get_by_label("Filter the claims by words").fill("")
+    assert all(re.search(r"\bangle\b", row.lower()) for row in rows)
+    opened.get_by_label("Filter the claims by whole words").fill("ang")
+    assert status(opened, "No"), "a piece of a word is none"
+    opened.get_by_label("Filter the claims by whole words").fill("")
     status(opened, "All")
     assert shown(opened) == 0 and opened.locator(".ledger-claims:visible").count() > 5, "folded again, and all there"
 
@@ -46,7 +50,7 @@ def test_headlines_and_weak_ones_by_keyboard(opened):
     records = ledger.collect()
     headlines = [record for record in records if record["headline"]]
     weak = [record for record in headlines if record["sharpness"] is not None and record["sharpness"] < ledger.SHARP[1]]
-    opened.get_by_label("Filter the claims by words").focus()
+    opened.get_by_label("Filter the claims by whole words").focus()
     opened.keyboard.press("Tab")
     opened.keyboard.press("Space")
     assert status(opened, f"{len(headlines)} of") and shown(opened) == len(headlines)
@@ -54,7 +58,29 @@ def test_headlines_and_weak_ones_by_keyboard(opened):
     opened.keyboard.press("Space")
     assert status(opened, f"{len(weak)} of") and shown(opened) == len(weak) > 0
     opened.keyboard.press("Enter")
-    assert opened.url.endswith("ledger.html"), "nothing is sent"
+    assert opened.url.endswith("ledger.html?headlines=1&weak=1"), "the filter stands in the address"
+    opened.reload()
+    assert status(opened, f"{len(weak)} of") and shown(opened) == len(weak)
+
+
+def test_a_lecture_links_its_claim_and_the_row_is_shown(opened, built):
+    """Even where the filter of the address would hide it."""
+    opened.goto((built / "book/benign_overfitting/xor.html").as_uri())
+    link = opened.locator("details.flbook-claim a[href*='ledger.html#']").first
+    name = link.get_attribute("href").partition("#")[2]
+    assert name == link.text_content() and name in {record["name"] for record in ledger.collect()}
+    opened.goto((built / "book/ledger.html").as_uri() + "?words=mamba#" + name)
+    row = opened.locator(f"tr:has([id='{name}'])")
+    row.wait_for(state="visible", timeout=5000)
+    assert status(opened, "") and opened.get_by_label("Filter the claims by whole words").input_value() == "mamba"
+    opened.wait_for_function("row => row.getBoundingClientRect().top > 0", arg=row.element_handle())
+    assert 0 < row.bounding_box()["y"] < 900
+
+
+def test_every_claim_has_an_address_of_its_own(built):
+    page = (built / "book/ledger.html").read_text()
+    names = re.findall(r'<a class="headerlink" id="([^"]+)"', page)
+    assert names == list(dict.fromkeys(names)) and set(names) == {record["name"] for record in ledger.collect()}
 
 
 def test_without_scripts_the_page_is_whole(browser, built):

@@ -63,6 +63,10 @@ def test_what_is_no_model_gets_a_colour_not_yet_taken():
     assert len({colour for colour, _ in found.values()}) == 5
 
 
+def test_series_along_a_scale_are_seen_on_white():
+    assert min(look.contrast(look.SHADES(part / 10)[:3]) for part in range(11)) >= 3
+
+
 def test_the_style_cycles_through_readable_colours():
     with mpl.rc_context():
         mpl.style.use(look._FILE)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 
-import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import xarray as xr
@@ -13,6 +12,7 @@ from matplotlib.figure import Figure, SubFigure
 from flbook.fits import Fit
 from flbook.plots.look import (
     MARKERS,
+    SHADES,
     SIGNAL,
     THEORY,
     averaged,
@@ -91,7 +91,7 @@ def collapse(
     grid = da[x].broadcast_like(mean).transpose(groups, inner[0]).to_numpy()
     values, few = da[groups].to_numpy(), da.sizes[groups] <= 6
     norm = (LogNorm if geometric(values) else Normalize)(values.min(), values.max())
-    paint = mpl.colormaps["viridis"](np.linspace(0, 0.88, len(values)) if few else norm(values))
+    paint = SHADES(np.linspace(0, 1, len(values)) if few else norm(values))
     for k, value in enumerate(values):
         marker, size = (MARKERS[k], 6) if few else ("o", 3)
         if few:
@@ -111,7 +111,7 @@ def collapse(
     for name, height in (levels or {}).items():
         ax.axhline(height, color=THEORY, linestyle=":", linewidth=1.3, label=typeset(name))
     if not few:
-        bar = ax.figure.colorbar(ScalarMappable(norm, "viridis"), ax=ax, label=label(da[groups]), pad=0.02)
+        bar = ax.figure.colorbar(ScalarMappable(norm, SHADES), ax=ax, label=label(da[groups]), pad=0.02)
         bar.outline.set_visible(False)
         log_ticks(bar.ax)
     log_ticks(ax)

@@ -9,7 +9,7 @@ from typing import Any, cast
 import matplotlib.pyplot as plt
 import numpy as np
 import xarray as xr
-from matplotlib.colors import to_hex, to_rgb
+from matplotlib.colors import LinearSegmentedColormap, to_hex, to_rgb
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 
@@ -43,6 +43,10 @@ MODELS = {
     "averaging": ("#6B5B00", "8"),
     "bayes": ("#000000", "_"),
 }
+
+# Series along a scale, such as one for each dimension. The light end, too, has a contrast of 3 with white, and with
+# black where the page turns lightness round.
+SHADES = LinearSegmentedColormap.from_list("shades", plt.get_cmap("plasma")(np.linspace(0, 0.6, 256)))
 
 _LINE = 30  # characters a line of an axis label
 _FILE = Path(__file__).with_name("flbook.mplstyle")

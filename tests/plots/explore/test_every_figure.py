@@ -7,7 +7,11 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from flbook import plots
-from flbook.plots import explore
+from flbook.plots import explore, look
+
+
+def luminance(colour):
+    return 1.05 / look.contrast(colour) - 0.05
 
 
 @pytest.mark.parametrize("name", explore.FIGURES)
@@ -17,7 +21,8 @@ def test_it_opens_in_silence_and_fits(opened, name, width, theme):
     tab = opened(name, width, theme)
     assert tab.complaints == [] and tab.asked == []
     assert tab.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0
-    small = "[...document.querySelectorAll('.fll :is(button, select, input)')].filter(e => e.offsetHeight < 24).length"
+    targets = "[...document.querySelectorAll('.fll :is(button, select, input)')].filter(e => e.checkVisibility())"
+    small = targets + ".filter(e => e.offsetHeight < 24).length"
     assert tab.evaluate(small) == 0, "targets of at least 24 px"
     unnamed = "[...document.querySelectorAll('.fll :is(svg, canvas)')].filter(e => !e.ariaLabel).length"
     assert tab.evaluate(unnamed) == 0, "every picture says what it shows"
@@ -34,7 +39,9 @@ def test_axe_finds_nothing(opened, name, theme):
 @pytest.mark.parametrize("name", explore.FIGURES)
 def test_keys_alone_are_enough(opened, name):
     tab = opened(name, 360)
-    order = tab.evaluate("[...document.querySelectorAll('.fll :is(button, select, input, canvas, [tabindex])')].length")
+    tab.evaluate("document.querySelector('.fll-fold').click()")  # the focus stays before the figure
+    reached = "[...document.querySelectorAll('.fll :is(button, select, input, canvas, [tabindex])')]"
+    order = tab.evaluate(reached + ".filter(e => e.checkVisibility() && e.tabIndex >= 0).length")
     for _ in range(order):
         tab.keyboard.press("Tab")
         assert tab.evaluate("document.activeElement.closest('.fll') !== null")
@@ -47,6 +54,33 @@ def test_keys_alone_are_enough(opened, name):
         tab.keyboard.press({"max": "End", "min": "Home"}[end])
         tab.wait_for_function(f"before => {drawn} !== before", arg=before)
     assert tab.complaints == []
+
+
+@pytest.mark.parametrize("name", explore.FIGURES)
+def test_picture_verdict_and_controls_fit_a_phone(opened, name):
+    """Four controls at most; with the others unfolded, too, all of it is on the screen at once (390 x 844)."""
+    tab = opened(name, 390)
+    controls = tab.locator(".fll :is(input, select, button:not(.fll-fold)) >> visible=true")
+    span = "document.querySelector('.fll-say').getBoundingClientRect().bottom - "
+    span += "document.querySelector('.fll').getBoundingClientRect().top"
+    shown = controls.count()
+    assert 2 <= shown <= 4 and tab.evaluate(span) <= 844 - 48, "below the bar above the page"
+    fold = tab.locator(".fll-fold")
+    assert fold.get_attribute("aria-expanded") == "false"
+    fold.press("Enter")
+    assert fold.get_attribute("aria-expanded") == "true"
+    assert controls.count() > shown and tab.evaluate(span) <= 844
+    tab.set_viewport_size({"width": 1280, "height": 900})
+    tab.wait_for_function("!document.querySelector('.fll-fold').checkVisibility()")
+
+
+@pytest.mark.parametrize("theme", ["LIGHT", "DARK"])
+def test_its_colours_are_seen_on_their_ground(theme):
+    colours = dict(re.findall(r"--(\w+):(#\w+)", re.search(rf'const {theme} = "(.*?)"', explore.script("core"))[1]))
+    ground = luminance(colours.pop("ground"))
+    for name in colours.keys() - {"edge"}:  # frames and empty cells
+        low, high = sorted((ground, luminance(colours[name])))
+        assert (high + 0.05) / (low + 0.05) >= 3, name
 
 
 @pytest.mark.parametrize("name", explore.FIGURES)
@@ -74,7 +108,7 @@ def test_a_change_is_seen_at_once(opened, name):
 
 @pytest.mark.parametrize("name", explore.FIGURES)
 def test_its_weight(name):
-    assert len((explore.script("core") + explore.script(name)).encode()) <= 40_000  # bytes, uncompressed
+    assert len((explore.script("core") + explore.script(name)).encode()) <= 42_000  # bytes, uncompressed
     assert "</script" not in explore.script(name) + explore.script("core")
     assert not re.search(r"https?://", explore.script(name) + explore.script("core"))
 

@@ -160,13 +160,13 @@ function mount(box, given = {}) {
   const view = live.figure(box, {
     label: "Live figure: train a network on labels of which some are wrong",
     controls: [
-      {name: "n", kind: "range", label: "samples n", min: 10, max: 100, step: 2, value: start.n},
+      {name: "n", rest: true, kind: "range", label: "samples n", min: 10, max: 100, step: 2, value: start.n},
       {name: "d", kind: "range", label: "dimension d", min: D[0], max: D[1], step: 0.05, log: true, value: start.d},
       {name: "mu", kind: "range", label: "signal |μ|", min: M[0], max: M[1], step: 0.02, log: true, value: start.mu},
       {name: "p", kind: "range", label: "wrong labels", min: 0, max: 0.3, step: 0.05, value: start.p, show: p => `${Math.round(100 * p)} %`},
-      {name: "model", kind: "choice", label: "model", value: start.model, choices: {network: "ReLU network", linear: "linear", lazy: "lazy (fixed gates)"}},
-      {name: "again", kind: "button", label: "New data", act: v => { seed++; v.refresh(); }},
-      {name: "fill", kind: "button", label: "Fill the map", act: () => filling ? stop() : fill()},
+      {name: "model", rest: true, kind: "choice", label: "model", value: start.model, choices: {network: "ReLU network", linear: "linear", lazy: "lazy (fixed gates)"}},
+      {name: "again", rest: true, kind: "button", label: "New data", act: v => { seed++; v.refresh(); }},
+      {name: "fill", rest: true, kind: "button", label: "Fill the map", act: () => filling ? stop() : fill()},
       {name: "t", kind: "range", late: true, label: "after training step", min: 0, max: at.length - 1, step: 1, value: at.length - 1, show: i => String(at[i])},
     ],
     panels: [

@@ -188,19 +188,19 @@ function mount(box, given = {}) {
   const start = {n: 40, d: 2000, angle: 90, mu: 8, stretch: 1, p: 0.1, patches: 2, model: "network", seed: 0, draws: 6, ...given};
   let seed = start.seed, sweep = {}, held = false, reach = 1, visible = false, last;
   const setting = s => ({n: Math.round(s.n), d: Math.round(s.d), angle: Math.round(s.angle), u: s.mu, v: s.mu * s.stretch, p: s.p, patches: +s.patches, seed});
-  const range = (name, label, min, max, step, more) => ({name, kind: "range", label, min, max, step, value: start[name], ...more}), log = {log: true}, fine = 0.0075257; // 40 steps double a length
+  const range = (name, label, min, max, step, more) => ({name, kind: "range", label, min, max, step, value: start[name], ...more}), log = {log: true}, rest = true, fine = 0.0075257; // 40 steps double a length
 
   const view = live.figure(box, {
     label: "Live figure: four clusters, a trained network and three rivals that learn no feature",
     controls: [
       range("angle", "angle θ", ...LIMITS.angle, 1, {show: x => `${Math.round(x)}°`}),
       range("mu", "signal |u|", ...LIMITS.mu, fine, log),
-      range("stretch", "ratio |v|/|u|", ...LIMITS.stretch, fine, log),
-      range("d", "dimension d", 20, 20 * 10 ** 4.7, 0.05, {log: true, show: x => short(Math.round(x))}),
-      range("n", "samples n", 20, 100, 4),
-      range("p", "wrong labels p", 0, 0.3, 0.05, {show: percent}),
+      range("stretch", "ratio |v|/|u|", ...LIMITS.stretch, fine, {...log, rest}),
+      range("d", "dimension d", 20, 20 * 10 ** 4.7, 0.05, {...log, rest, show: x => short(Math.round(x))}),
+      range("n", "samples n", 20, 100, 4, {rest}),
+      range("p", "wrong labels p", 0, 0.3, 0.05, {rest, show: percent}),
       {name: "patches", kind: "choice", label: "cluster and noise", value: start.patches, choices: {2: "in two patches", 1: "added in one patch"}},
-      {name: "model", kind: "choice", label: "shade", value: start.model, choices: {network: "trained network", lazy: "lazy network (fixed gates)", kernel: "kernel ⟨x,x′⟩²", linear: "linear"}},
+      {name: "model", rest: true, kind: "choice", label: "shade", value: start.model, choices: {network: "trained network", lazy: "lazy network (fixed gates)", kernel: "kernel ⟨x,x′⟩²", linear: "linear"}},
       {name: "again", kind: "button", label: "New data", act: v => { seed++; v.refresh(); }},
     ],
     panels: [
@@ -220,7 +220,7 @@ function mount(box, given = {}) {
   // -- the plane: a picture for the shade, lines and marks above it, and two handles that stay where the focus is
   const svg = view.panels[0], picture = document.createElement("canvas");
   svg.setAttribute("role", "group");
-  svg.closest(".fll-panels").insertAdjacentHTML("afterend", `<p style="margin:0;font-size:13.5px">In the plane: lines, where outputs change sign without noise, ${bold("network")} thick, ${bold("lazy")} dashed,
+  box.insertAdjacentHTML("beforeend", `<p style="margin:.4em 0 0;font-size:13.5px">In the plane: lines, where outputs change sign without noise, ${bold("network")} thick, ${bold("lazy")} dashed,
     ${bold("kernel")} dotted, ${bold("linear")} dash-dotted; shade, what the chosen model says with noise, blue for +1; %, how often it is right; small dots, where its filters moved.</p>`);
   svg.innerHTML = `<image width="${WIDE}" height="${HIGH}" preserveAspectRatio="none"></image><g></g>` + ["u", "v"].map(of =>
     `<g tabindex="0" role="slider" aria-label="Signal ${of}: left and right turn it, up and down stretch it" style="cursor:grab;touch-action:none"></g>`).join("");

@@ -70,9 +70,12 @@ font:15px/1.45 system-ui,sans-serif;box-sizing:border-box}
 .fll :is(button,select,input,canvas,[tabindex]):focus-visible{outline:3px solid var(--signal);outline-offset:2px}
 .fll-buttons{display:flex;flex-wrap:wrap;gap:.5em .8em;align-items:center;margin:.4em 0}
 .fll-panels{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(15em,100%),1fr));gap:.6em 1.2em;margin:.5em 0}
-.fll figure{margin:0;text-align:left}.fll.fll figcaption{font-size:13.5px;line-height:1.4;color:var(--soft);text-align:left;margin:.2em 0 0;padding:0}
+.fll-panels{counter-reset:panel}.fll figure{margin:0;text-align:left;counter-increment:panel}.fll figcaption::before{content:"(" counter(panel,lower-alpha) ") "}
+.fll.fll figcaption{font-size:13.5px;line-height:1.4;color:var(--soft);text-align:left;margin:.2em 0 0;padding:0}
 .fll :is(svg,canvas){display:block;width:100%;height:auto;overflow:visible}.fll canvas{cursor:crosshair}
-.fll svg text{font-size:13.5px;fill:var(--ink)}.fll-say{min-height:2.9em;margin:.4em 0 0;color:var(--ink)}`;
+.fll svg text{font-size:13.5px;fill:var(--ink)}.fll-say{min-height:2.9em;margin:.4em 0 0;color:var(--ink)}.fll-fold{display:none}
+@media (max-width:600px){.fll-fold{display:block}.fll:not(.fll-all) .fll-rest{display:none}:is(.fll-bar,.fll-buttons){display:grid;grid-template-columns:repeat(auto-fit,minmax(8.5em,1fr));align-items:end}.fll select{width:100%}
+.fll-panels{display:flex;overflow-x:auto;scroll-snap-type:x proximity}.fll-panels>figure{flex:0 0 88%;scroll-snap-align:start}}`;
 
 // ---- axes: a plain object that turns values into SVG
 const W = 260, H = 190, LEFT = 38, RIGHT = 8, TOP = 8, BOTTOM = 38;
@@ -120,21 +123,32 @@ function viridis(t) {
 /* plan: {label, controls: [control], panels: [{caption, canvas}], compute(values), draw(view, result, values), only: [names]}
    control: {name, label, kind: "range" | "choice" | "button", min, max, step, value, log, show(value), choices, act, late}
    A range with `log` moves in decades and gives 10^position. `compute` runs when a control moves, at most once a frame; controls named
-   in `only` redraw without computing again; a `late` control stands below the panels. Returns the view, with `set` and `refresh`. */
+   in `only` redraw without computing again; a `late` control stands below the panels. On a phone the panels lie side by side, to be
+   swiped, and what is `rest` is folded. Returns the view, with `set` and `refresh`. */
 function figure(box, plan) {
   box.classList.add("fll");
   box.setAttribute("role", "group");
   box.setAttribute("aria-label", plan.label);
-  const html = c => c.kind === "button" ? `<button type="button" name="${c.name}">${c.label}</button>`
-    : c.kind === "choice" ? `<label>${c.label} <select name="${c.name}" autocomplete="off">${Object.entries(c.choices).map(([value, words]) => `<option value="${value}">${words}</option>`).join("")}</select></label>`
-    : `<label>${c.label} <output></output><input type="range" name="${c.name}" min="${c.log ? Math.log10(c.min) : c.min}" max="${c.log ? Math.log10(c.max) : c.max}" step="${c.step}" autocomplete="off"></label>`;
+  const folds = c => c.rest ? ' class="fll-rest"' : "";
+  const html = c => c.kind === "button" ? `<button type="button" name="${c.name}"${folds(c)}>${c.label}</button>`
+    : c.kind === "choice" ? `<label${folds(c)}>${c.label} <select name="${c.name}" autocomplete="off">${Object.entries(c.choices).map(([value, words]) => `<option value="${value}">${words}</option>`).join("")}</select></label>`
+    : `<label${folds(c)}>${c.label} <output></output><input type="range" name="${c.name}" min="${c.log ? Math.log10(c.min) : c.min}" max="${c.log ? Math.log10(c.max) : c.max}" step="${c.step}" autocomplete="off"></label>`;
   const early = plan.controls.filter(c => !c.late), late = plan.controls.filter(c => c.late);
   const ranges = list => `<div class="fll-bar">${list.filter(c => c.kind === "range").map(html).join("")}</div>`;
   const others = early.filter(c => c.kind !== "range");
-  box.innerHTML = `<style>${CSS}</style>${ranges(early)}` + (others.length ? `<div class="fll-buttons">${others.map(html).join("")}</div>` : "") +
-    `<div class="fll-panels">${plan.panels.map(p => `<figure>${p.canvas ? `<canvas width="${2 * W}" height="${2 * H}" tabindex="0" role="img"></canvas>`
+  const MORE = '<button type="button" class="fll-fold" aria-expanded="false">More controls</button>';
+  box.innerHTML = `<style>${CSS}</style>${ranges(early)}<div class="fll-buttons">${others.map(html).join("")}${MORE}</div>` +
+    `<div class="fll-panels" role="group" aria-label="Panels">${plan.panels.map(p => `<figure>${p.canvas ? `<canvas width="${2 * W}" height="${2 * H}" tabindex="0" role="img"></canvas>`
       : `<svg viewBox="0 0 ${W} ${H}" role="img"></svg>`}<figcaption>${p.caption}</figcaption></figure>`).join("")}</div>` +
     (late.length ? ranges(late) : "") + `<p class="fll-say" role="status"></p>`;
+  const fold = box.querySelector(".fll-fold"), strip = box.querySelector(".fll-panels"), phone = matchMedia("(max-width:600px)");
+  fold.onclick = () => {
+    const open = box.classList.toggle("fll-all");
+    fold.setAttribute("aria-expanded", open);
+    fold.textContent = open ? "Fewer controls" : "More controls";
+  };
+  phone.onchange = () => phone.matches ? strip.tabIndex = 0 : strip.removeAttribute("tabindex"); // what scrolls must be reached by keys
+  phone.onchange();
   const input = name => box.querySelector(`[name=${name}]`), named = name => plan.controls.find(c => c.name === name);
   const panels = [...box.querySelectorAll(".fll-panels > figure")].map(f => f.firstElementChild);
   const value = c => c.kind === "choice" ? input(c.name).value : c.log ? 10 ** +input(c.name).value : +input(c.name).value;

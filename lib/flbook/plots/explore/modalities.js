@@ -274,8 +274,8 @@ function mount(box, given = {}) {
         show: (v, {snr}) => `${short(v)} (SNR ${two(snr)})`},
       {name: "ratio", kind: "range", label: "ratio of signals C", min: RATIO[0], max: RATIO[1], step: 0.02006, log: true, value: first.ratio, show: two},
       {name: "negatives", kind: "range", label: "negatives M", min: 2, max: n / 2, step: 2, value: first.negatives, show: String},
-      {name: "d", kind: "range", label: "dimension d", min: 500, max: 1e5, step: 0.05, log: true, value: first.d, show: two},
-      {name: "labels", kind: "choice", label: "negatives are of", value: first.labels, choices: {other: "the other label", any: "any label"}},
+      {name: "d", rest: true, kind: "range", label: "dimension d", min: 500, max: 1e5, step: 0.05, log: true, value: first.d, show: two},
+      {name: "labels", rest: true, kind: "choice", label: "negatives are of", value: first.labels, choices: {other: "the other label", any: "any label"}},
       {name: "again", kind: "button", label: "New data", act: v => { seed++; v.refresh(); }},
     ],
     panels: [

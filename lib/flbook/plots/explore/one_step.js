@@ -305,8 +305,8 @@ function mount(box, given = {}) {
     controls: [ // step size and samples move in octaves, which round numbers lie on to the last digit
       {name: "eta", kind: "range", label: "step size η", min: -6, max: 2, step: 1 / 16, value: Math.log2(start.eta / 25), show: (_, {eta, ...r}) => `${short(eta)} = ${two(eta / Math.sqrt(r.size.width))}√N`},
       {name: "psi_1", kind: "range", label: "samples n", min: -2, max: 3, step: 0.25, value: Math.log2(start.psi_1), show: (_, r) => `${r.size.n} = ${short(r.size.psi_1)}d`},
-      {name: "psi_2", kind: "range", label: "neurons N", min: 1.5, max: 3, step: 0.5, value: start.psi_2, show: (_, r) => `${r.size.width} = ${short(r.size.psi_2)}d`},
-      {name: "d", kind: "range", label: "dimension d", min: D[0], max: D[1], step: 8, value: start.d},
+      {name: "psi_2", rest: true, kind: "range", label: "neurons N", min: 1.5, max: 3, step: 0.5, value: start.psi_2, show: (_, r) => `${r.size.width} = ${short(r.size.psi_2)}d`},
+      {name: "d", rest: true, kind: "range", label: "dimension d", min: D[0], max: D[1], step: 8, value: start.d},
       {name: "link", kind: "choice", label: "target σ∗", value: start.link, choices: {erf: "erf", tanh: "tanh", even: "even, (z² − 1)/√2"}},
       {name: "again", kind: "button", label: "New data", act: v => { seed++; v.refresh(); }},
     ],

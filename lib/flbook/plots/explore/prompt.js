@@ -140,7 +140,7 @@ function mount(box, given = {}) {
       {name: "trained", kind: "range", label: "trained at N", min: 1, max: 100, step: 0.02, log: true, value: start.trained, show: v => String(Math.round(v))},
       {name: "noise", kind: "range", label: "label noise σ", min: 0, max: 2, step: 0.1, value: start.noise},
       {name: "inputs", kind: "choice", label: "inputs", value: start.inputs, choices: {line: "d = 1", round: "d = 2, equal variances", long: "d = 2, variances 9 : 1"}},
-      {name: "again", kind: "button", label: "New prompt", act: v => { seed++; draw(); v.refresh(); }},
+      {name: "again", rest: true, kind: "button", label: "New prompt", act: v => { seed++; draw(); v.refresh(); }},
     ],
     panels: [
       {caption: ""},

@@ -225,12 +225,12 @@ function mount(box, given = {}) {
     label: "Live figure: one network, one data set, and the rule that trains it",
     controls: [
       {name: "rule", kind: "choice", label: "rule", value: first.rule, choices: Object.fromEntries(NAMES.map(rule => [rule, RULES[rule].name]))},
-      {name: "activation", kind: "choice", label: "activation", value: first.activation, choices: {relu: "ReLU", square: "ReLU squared"}},
+      {name: "activation", rest: true, kind: "choice", label: "activation", value: first.activation, choices: {relu: "ReLU", square: "ReLU squared"}},
       {name: "mu", kind: "range", label: "signal |μ|", min: 0.5, max: 5, step: 0.02, log: true, value: first.mu},
-      {name: "d", kind: "range", label: "dimension d", min: 40, max: ROOM, step: 0.05, log: true, value: first.d, show: (d, {setting}) => short(setting.d)},
+      {name: "d", rest: true, kind: "range", label: "dimension d", min: 40, max: ROOM, step: 0.05, log: true, value: first.d, show: (d, {setting}) => short(setting.d)},
       {name: "factor", kind: "range", label: "step size", min: 0.1, max: 10, step: 0.1, log: true, value: first.factor, show: (f, {chosen}) => `× ${short(+f.toPrecision(2))} (η = ${short(chosen.lr)})`},
       {name: "own", kind: "range", label: "SAM radius r", min: 0, max: 11, step: 1, value: 0, show: () => RULES[shown].own ? short(number(shown)) : "(none)"},
-      {name: "again", kind: "button", label: "New data", act: v => { seed++; v.refresh(); }},
+      {name: "again", rest: true, kind: "button", label: "New data", act: v => { seed++; v.refresh(); }},
     ],
     panels: [
       {caption: '<b style="color:var(--signal)">Signal learned, largest γ (thick)</b>; <b style="color:var(--noise)">noise memorised, largest ρ (dashes)</b>. Thin grey: the same under gradient descent.'},

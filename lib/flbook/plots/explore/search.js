@@ -166,7 +166,7 @@ function mount(box, given = {}) {
       {name: "link", kind: "choice", label: "link", value: first.link, choices: {1: "h₁ (k = 1)", 2: "h₂ (k = 2)", 3: "h₃ (k = 3)"}},
       {name: "d", kind: "range", label: "dimension d", min: D[0], max: D[1], step: 0.05, log: true, value: first.d, show: d => short(Math.round(d))},
       {name: "lr", kind: "range", label: "step size η", min: 0.05, max: 5, step: 0.05, log: true, value: first.lr, show: (lr, q) => short(q.lr) + (q.k > 2 ? "/√d" : "")},
-      {name: "start", kind: "range", label: "start m₀", min: -1.5, max: 1.5, step: 0.25, value: first.start, show: s => s ? short(s) + "/√d" : "0"},
+      {name: "start", rest: true, kind: "range", label: "start m₀", min: -1.5, max: 1.5, step: 0.25, value: first.start, show: s => s ? short(s) + "/√d" : "0"},
       {name: "again", kind: "button", label: "New runs", act: v => { seed++; v.refresh(); }},
     ],
     panels: [
