@@ -2,7 +2,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help environments lecture book pdf epub test tests notebooks kernels run lab seeds paper bench floor lint clean address assignments grade
+.PHONY: help environments lecture book pdf epub test tests notebooks kernels run lab seeds paper bench floor lint faults mutants clean address assignments grade
 
 # e.g. make run LECTURES="signal_noise/decomposition benign_overfitting/relu_heatmap"; empty means all
 LECTURES ?=
@@ -11,6 +11,8 @@ SEEDS ?= 1 2 3
 JOBS ?=
 # for `make paper`: cpu or cuda
 DEVICE ?= cpu
+# for `make mutants`: a file of the library, or empty for those that everything rests on
+FILE ?= $(shell find lib/flbook/claims lib/flbook/dynamics lib/flbook/training -name '*.py' -not -name '__init__.py' | sort)
 # for `make floor`: the oldest PyTorch to try, if the machine can install it
 TORCH ?= $(patsubst torch==%,%,$(filter torch==%,$(shell cat requirements.lock)))
 # python3 if it will do, else the newest that does: 3.11 at least, and able to make an environment
@@ -20,6 +22,7 @@ PYTHON ?= $(firstword $(foreach p,python3 $(shell compgen -c python3. | grep -xE
 DEV := .venv/.up-to-date
 BOOK := .venv-book/.up-to-date
 FLOOR := .venv-floor/.up-to-date
+MUTANTS := .venv-mutants/.up-to-date
 PAGES = $(if $(LECTURES),$(LECTURES:%=book/%.ipynb),$(shell find book -name '*.ipynb' -not -path '*/.*' -not -path 'book/assignments/*' | sort))
 # What takes long is printed, and every test's time lies in _build/junit (`make book` empties _build, so it comes first).
 REPORT = --durations=40 --junitxml=_build/junit/$@.xml
@@ -120,6 +123,12 @@ lint: $(DEV)  ## check style, types and docstrings of the core, and that nothing
 	sed -i 's/^\( *\)%pip.*/\1pass/; s/^get_ipython.*//' "$$pages"/*.py; \
 	! .venv/bin/vulture lib bench book/conftest.py book/_ext "$$pages" | grep -v "^$$pages"  # a page may define to show
 
+faults: $(DEV)  ## kill runs and gradings at fifty random moments, and look what the same command gives then (minutes)
+	@FLBOOK_KILLS=50 .venv/bin/python -m pytest -p no:nbval -q -o timeout=3000 tests/runs/test_kills.py tests/course/test_grading.py -k kill
+
+mutants: $(DEV) $(MUTANTS)  ## put small faults into files, one at a time, and print those that no test notices [FILE=... NUMBER=40]
+	@status=0; for file in $(FILE); do 		.venv-mutants/bin/python tests/support/mutants.py $$file --number $(or $(NUMBER),40) || status=1; done; exit $$status
+
 clean:  ## delete what was built, but not the environments
 	@rm -rf _build build book/ledger.md book/theorems.md book/dependencies.md .ruff_cache .pytest_cache
 	@find . \( -name __pycache__ -o -name .ipynb_checkpoints \) -not -path './.venv*' -prune -exec rm -rf {} +
@@ -146,6 +155,9 @@ $(DEV): requirements.lock pyproject.toml
 
 $(BOOK): requirements-book.lock pyproject.toml
 	$(call environment,-r requirements-book.lock,about a minute)
+
+$(MUTANTS): pyproject.toml
+	$(call environment,cosmic-ray==8.7.0 setuptools,a minute)
 
 # The oldest numpy allowed, and Colab's old IPython and ipywidgets; the rest as the resolver likes.
 OLD = torch==$(TORCH) numpy==2.0.2 ipython==7.34.0 ipywidgets==7.7.1
