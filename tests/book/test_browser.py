@@ -32,11 +32,15 @@ def silent_and_whole(tab):
     assert tab.evaluate(SIDEWAYS) <= 0, "the page scrolls sideways"
 
 
-def bars_nobody(tab):
-    """What axe finds, the theme's part of the page included; asked last, since formulas, which take long, go."""
+def bars_nobody(tab, contrast):
+    """What axe finds, the theme's part of the page included; asked last, since formulas, which take long, go.
+
+    Contrast takes as long as all else and comes of one style sheet: it is asked of each kind of page.
+    """
     from axe_playwright_python.sync_playwright import Axe
 
     options = {"resultTypes": ["violations"], "preload": False}  # it would ask for style sheets, in vain
+    options["rules"] = {"color-contrast": {"enabled": contrast}}
     tab.evaluate("document.querySelectorAll('mjx-container').forEach(formula => formula.remove())")
     found = Axe().run(tab, options=options)
     rules = [rule for rule in found.response["violations"] if rule["impact"] != "minor"]
@@ -145,7 +149,7 @@ def test_on_a_desk(browser, page, lectures, asking, checked):
     with opened(browser, page.html.as_uri(), viewport=DESK, color_scheme="light") as tab:
         silent_and_whole(tab)
         if page not in lectures:
-            return bars_nobody(tab)
+            return bars_nobody(tab, contrast=page.name in KINDS)
         panels_have_letters(tab, (0.5, 0))
         picture_first_and_end_near(tab, page.name.removeprefix("book/"))
         on_the_page_s_own_ground(tab, "light")
@@ -163,7 +167,7 @@ def test_on_a_desk(browser, page, lectures, asking, checked):
         tab.emulate_media(media="print")
         assert tab.locator("div.cell details:not([open])").first.is_hidden()
         tab.emulate_media(media="screen")
-        bars_nobody(tab)
+        bars_nobody(tab, contrast=page.name in KINDS)
 
 
 def test_on_a_phone(browser, page, lectures):
@@ -188,7 +192,7 @@ def test_in_the_dark_on_a_phone(browser, built, name):
     """A page of each kind, those among them that only the theme makes."""
     with opened(browser, (built / f"{name}.html").as_uri(), viewport=PHONE, color_scheme="dark") as tab:
         tab.wait_for_selector("html[data-theme=dark]")
-        bars_nobody(tab)
+        bars_nobody(tab, contrast=True)
         assert tab.complaints == []
         tab.set_viewport_size(DESK)
         logo = tab.locator("img.logo__image >> visible=true")
