@@ -110,6 +110,8 @@ def test_what_a_measurement_may_be(shown, strict, check):
     check(-0.262, how=dict(seeds=SEEDS, interval=(-0.27, -0.25)))
     records = [metadata["flbook"] for _, metadata in shown[::2]]
     assert [one["value"] for one in records] == [-0.26, -0.26, -0.262, -0.262]
+    check(-0.262, how=dict(seeds=SEEDS[1:11]))  # ten are enough
+    check(-0.262, how=dict(interval=(-0.262, -0.262)))  # an interval may be a point
     assert records[2]["interval"] == [-0.27, -0.25] and records[0]["interval"] is None
     assert all(one["seeds"] == records[0]["seeds"] for one in records)
 
@@ -203,7 +205,8 @@ def test_theory_and_rivals_of_the_page(shown, strict, check):
     "how, changes, said",
     [
         (dict(excludes={"rival": -0.25}), {}, "admits the rival 'rival' = -0.25"),
-        (dict(excludes={"rival": float("nan")}), {}, "must be one finite number"),
+        (dict(excludes={"rival": float("nan")}), {}, "'rival'.* is nan; it must be one finite number"),
+        (dict(excludes={"rival": [0.1, 0.2]}), {}, r"'rival'.* has shape \(2,\); it must be one finite number"),
         ({}, dict(excludes=None), "a number that cannot fail is not a test"),
         (dict(seeds=SEEDS[:9]), {}, r"seeds has shape \(9,\); it must hold one number per seed, at least 10"),
         (dict(seeds=SEEDS[:, None]), {}, r"seeds has shape \(12, 1\)"),
