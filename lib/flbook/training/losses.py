@@ -205,7 +205,13 @@ class Weighted:
 
     @property
     def takes_classes(self) -> bool:
-        """Does the other loss take logits?"""
+        """Does the other loss take logits?
+
+        Returns
+        -------
+        bool
+            As it says itself; False where it says nothing.
+        """
         return getattr(self.loss, "takes_classes", False)
 
     def __call__(self, f: Tensor, y: Tensor) -> Tensor:
