@@ -123,7 +123,7 @@ lint: $(DEV)  ## check style, types and docstrings of the core, and that nothing
 	sed -i 's/^\( *\)%pip.*/\1pass/; s/^get_ipython.*//' "$$pages"/*.py; \
 	! .venv/bin/vulture lib bench book/conftest.py book/_ext "$$pages" | grep -v "^$$pages"  # a page may define to show
 
-faults: $(DEV)  ## kill runs and gradings at fifty random moments, and look what the same command gives then (minutes)
+faults: $(DEV)  ## kill runs at fifty random moments, and gradings, and look what the same command gives then (minutes)
 	@FLBOOK_KILLS=50 .venv/bin/python -m pytest -p no:nbval -q -o timeout=3000 tests/runs/test_kills.py tests/course/test_grading.py -k kill
 
 mutants: $(DEV) $(MUTANTS)  ## put small faults into files, one at a time, and print those that no test notices [FILE=... NUMBER=40]
