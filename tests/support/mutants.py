@@ -48,13 +48,12 @@ def copy(folder: Path) -> None:
 def thinned(session: Path, number: int, seed: int) -> int:
     """Leave so many mutants of a session, drawn at random; returns how many there were."""
     with closing(sqlite3.connect(session)) as base, base:
-        jobs = [job for (job,) in base.execute("SELECT job_id FROM work_items ORDER BY job_id")]
         by_place = "SELECT job_id FROM mutation_specs ORDER BY start_pos_row, start_pos_col, operator_name, occurrence"
         order = [job for (job,) in base.execute(by_place)]
         kept = set(random.Random(seed).sample(order, min(number, len(order))))
         for table in ("mutation_specs", "work_items"):
-            base.executemany(f"DELETE FROM {table} WHERE job_id = ?", [(job,) for job in jobs if job not in kept])
-    return len(jobs)
+            base.executemany(f"DELETE FROM {table} WHERE job_id = ?", [(job,) for job in order if job not in kept])
+    return len(order)
 
 
 def main(argv: list[str] | None = None) -> int:

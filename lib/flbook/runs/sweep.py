@@ -97,7 +97,7 @@ def sweep(
             one.path.unlink(missing_ok=True)
     seconds = sum(part.attrs.pop("seconds") for part in done)
     whole = _join(done, {name: len(ends) for name, ends in _pieces(setting, chunk).items()})
-    lost, missing = not_finite(whole), getattr(origin(measure).experiment, "missing", ())
+    lost, missing = not_finite(whole), getattr(getattr(measure, "experiment", None), "missing", ())
     for name, (count, size) in lost.items():
         if count == size and name not in missing:
             warnings.warn(f"{about['experiment']}: no value of {name} is finite; has training diverged?", stacklevel=2)
