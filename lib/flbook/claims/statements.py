@@ -41,6 +41,12 @@ class Statement:
         In place of `claim`: the claim is everything at most this far from theory.
     why
         The reason for the width of the claim.
+    because
+        Why theory and measurement differ by more than three standard errors, in half a sentence; without it a claim
+        that lies so far off does not hold.
+    differs
+        In one sentence: theory says one thing, we measure another, and we do not count it as the same. The claim then
+        leaves theory outside.
     excludes
         Name and value of each rival explanation, where it is a literal; one from the literature cites its paper.
     book
@@ -55,6 +61,8 @@ class Statement:
     says: str
     source: str
     why: str = ""
+    because: str = ""
+    differs: str = ""
     theory: float | None = None
     claim: tuple[float, float] | None = None
     within: float | None = None
