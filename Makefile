@@ -45,7 +45,7 @@ help:  ## list these commands
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' $(MAKEFILE_LIST) | expand -t 18
 
 book: $(BOOK)  ## render the pages into _build/html (a minute; executes nothing)
-	@for page in ledger theorems dependencies; do .venv-book/bin/python -m flbook.book.$$page book/$$page.md; done
+	@for page in ledger differences theorems dependencies; do .venv-book/bin/python -m flbook.book.$$page book/$$page.md; done
 	@echo 'Rendering the pages (less than a minute) ...'
 	@rm -rf _build && mkdir _build  # a second run would not repeat the warnings of the first
 	@.venv-book/bin/jupyter-book build . -W --keep-going --quiet > _build/log || { cat _build/log; exit 1; }
@@ -130,7 +130,7 @@ mutants: $(DEV) $(MUTANTS)  ## put small faults into files, one at a time, and p
 	@status=0; for file in $(FILE); do 		.venv-mutants/bin/python tests/support/mutants.py $$file --number $(or $(NUMBER),40) || status=1; done; exit $$status
 
 clean:  ## delete what was built, but not the environments
-	@rm -rf _build build book/ledger.md book/theorems.md book/dependencies.md .ruff_cache .pytest_cache
+	@rm -rf _build build book/ledger.md book/differences.md book/theorems.md book/dependencies.md .ruff_cache .pytest_cache
 	@find . \( -name __pycache__ -o -name .ipynb_checkpoints \) -not -path './.venv*' -prune -exec rm -rf {} +
 
 address:  ## change the repository's address everywhere: make address URL=https://...

@@ -1,4 +1,4 @@
-/* The filter of the Ledger page: by whole words, headlines only, weak claims only; it stands in the page's address. A claim has an
+/* The filter of the Ledger page: by whole words, headlines only, weak claims only, one mark; it stands in the page's address. A claim has an
    address, too, and its lecture's fold opens for it. Without this script the page is whole. */
 (() => {
 "use strict";
@@ -15,13 +15,14 @@ const wordsOf = text => text.toLowerCase().match(/[\p{L}\p{N}]+/gu) || [];
 function start() {
   const form = document.getElementById("ledger-filter");
   if (!form) return;
-  const [text, headlines, weak, status] = ["text", "headlines", "weak", "status"].map(name => document.getElementById("ledger-" + name));
+  const [text, headlines, weak, mark, status] = ["text", "headlines", "weak", "mark", "status"].map(name => document.getElementById("ledger-" + name));
   const limit = Number(form.dataset.weak);
   const lectures = [...document.querySelectorAll(".ledger-claims")].map(fold => {
     const section = fold.closest("section"), title = wordsOf(section.querySelector("h2").textContent);
     const rows = [...fold.querySelectorAll("tbody tr")].map(row => {
       const says = textOf(row), sharp = says.match(/^([\d.e+]+) half-widths to the nearest rival/m);
-      return {row, words: new Set([...wordsOf(says), ...title]), headline: !!row.cells[0].querySelector("strong"),
+      const [, marked] = row.cells[2].textContent.match(/(\p{L}+)/u) || [];
+      return {row, marked, words: new Set([...wordsOf(says), ...title]), headline: !!row.cells[0].querySelector("strong"),
               sharpness: sharp ? Number(sharp[1]) : Infinity};
     });
     return {fold, section, rows, opened: false};
@@ -36,12 +37,13 @@ function start() {
   }
 
   function filter() {
-    const words = wordsOf(text.value), active = words.length > 0 || headlines.checked || weak.checked;
+    const words = wordsOf(text.value), active = words.length > 0 || headlines.checked || weak.checked || mark.value !== "";
     let shown = 0, pages = 0;
     for (const lecture of lectures) {
       let here = 0;
-      for (const {row, words: own, headline, sharpness} of lecture.rows) {
-        const fits = (!headlines.checked || headline) && (!weak.checked || sharpness < limit) && words.every(word => own.has(word));
+      for (const {row, marked, words: own, headline, sharpness} of lecture.rows) {
+        const fits = (!headlines.checked || headline) && (!weak.checked || sharpness < limit)
+          && (!mark.value || marked === mark.value) && words.every(word => own.has(word));
         row.hidden = !fits;
         here += fits;
       }
@@ -65,6 +67,7 @@ function start() {
     const address = new URL(location.href), asked = new URLSearchParams();
     if (text.value.trim()) asked.set("words", text.value.trim());
     for (const [name, box] of [["headlines", headlines], ["weak", weak]]) if (box.checked) asked.set(name, "1");
+    if (mark.value) asked.set("mark", mark.value);
     address.search = asked;
     try { history.replaceState(null, "", address); } catch { /* a browser may refuse this to a file */ }
   }
@@ -75,6 +78,8 @@ function start() {
     text.value = asked.get("words") || "";
     headlines.checked = asked.has("headlines");
     weak.checked = asked.has("weak");
+    mark.value = asked.get("mark") || "";
+    if (mark.selectedIndex < 0) mark.value = "";
   }
 
   /* Show the claim that the address names, whatever the filter says. */
@@ -90,7 +95,7 @@ function start() {
   let waiting;
   const changed = () => { filter(); keep(); };
   text.addEventListener("input", () => { clearTimeout(waiting); waiting = setTimeout(changed, 120); });
-  for (const box of [headlines, weak]) box.addEventListener("change", changed);
+  for (const box of [headlines, weak, mark]) box.addEventListener("change", changed);
   form.addEventListener("submit", event => { event.preventDefault(); changed(); });
   window.addEventListener("hashchange", visit);
   form.hidden = false;

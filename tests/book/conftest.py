@@ -138,7 +138,8 @@ def built() -> Path:
     stamp = HTML / ".built"
     if not stamp.exists():
         missing("the book is not built here: run `make book`")
-    sources = [page.source for page in PAGES if page.source.name not in ("ledger.md", "theorems.md")]  # made by it
+    made = ("ledger.md", "differences.md", "theorems.md")  # by the build
+    sources = [page.source for page in PAGES if page.source.name not in made]
     newer = [path.name for path in sources if path.stat().st_mtime > stamp.stat().st_mtime]
     if newer:
         missing(f"the built book is older than {newer[0]}: run `make book`")

@@ -1,10 +1,10 @@
-"""What fell, and was mended: the file says it of lectures and claims that exist, and the Ledger page ends with it."""
+"""What fell, and was mended: the file says it of lectures and claims that exist."""
 
 from pathlib import Path
 
 import pytest
 
-from flbook.book import fallen, lectures, ledger
+from flbook.book import fallen, lectures
 from flbook.claims import statements
 
 ROOT = Path(__file__).parents[2]
@@ -31,15 +31,6 @@ def test_it_speaks_of_what_there_is():
         assert entry.lecture in known, entry.said
         if entry.claim:
             assert entry.claim in statements.read(statements.path(entry.lecture)), entry.said
-
-
-def test_the_page_ends_with_it(folder):
-    (entry,) = fallen.read(folder(GOOD + 'claim = "slope"\nseed = "seed 7"\n'))
-    page = ledger.as_page([], fell=[entry])
-    last = page.partition("## What fell, and was mended")[2].splitlines()[-3]
-    said, found = "It is so<br>{doc}`one/first`, claim `slope`", r"it is \|not\| so (seed 7)"
-    assert last == f"| {said} | {found} | *Why:* haste.<br>*Now:* it says so. |"
-    assert "What fell" not in ledger.as_page([])
 
 
 @pytest.mark.parametrize(

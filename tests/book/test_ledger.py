@@ -25,6 +25,9 @@ RECORD = dict(
     claim=[-0.3, None],
     excludes={"no dependence, cao2022benign": -1.0},
     why="finite n",
+    because="the next order counts",
+    differs="",
+    mark="close",
     seeds=[-0.26, -0.25] * 5,
     interval=None,
     source="kou2023benign, Theorem 4.2, |mu| = $1",
@@ -60,10 +63,11 @@ def checkout(tmp_path):
     identity = RECORD | dict(
         name="x.w", kind="identity", says="Both agree", headline=False, value=0.0, tol=1e-10, rtol=1e-10,
         claim=[None, 1e-10], seeds=None, theory=None, sharpness=None, z=None, excludes={"twice": 1.0},
+        mark="agrees", because="",
     )  # fmt: skip
     stored = RECORD | dict(
         name="heatmap.paper", scale="paper", device="cuda", command="python -m flbook run x", holds=False, value=None,
-        theory=None, sharpness=2.5,
+        mark="missed", theory=None, sharpness=2.5,
     )
     pages = {
         "one/first": notebook(RECORD, stored),
@@ -98,23 +102,24 @@ def test_text_reads(checkout):
     lines = [line.rstrip() for line in text.splitlines()]
     assert "A lecture  (book/one/first.ipynb)" in lines
     first = lines.index("A lecture  (book/one/first.ipynb)")
-    assert lines[first + 1].startswith("* differs, stored  The signal"), "the weakest first"
-    measured = "measured -0.263, theory -0.25, not -1 (no dependence, cao2022benign)"
-    assert lines[first + 3] == f"* holds           The signal that is needed falls with $n: {measured}"
+    assert lines[first + 1].startswith("* ! missed, stored   The signal"), "the weakest first"
+    measured = "measured -0.263 ± 0.002, theory -0.25 (8.2 s.e. off: the next order counts)"
+    measured += "; not -1 (no dependence, Cao et al. 2022)"
+    assert lines[first + 3] == f"* ≈ close            The signal that is needed falls with $n: {measured}"
     scores = "15 half-widths to the nearest rival, -8.2 standard errors from theory; claim at least -0.3; kou2023benign"
     assert lines[first + 4].strip().startswith(f"slope_in_n; {scores}")
-    assert "  holds           Both agree: relative error below 1e-11, not 1 (twice)" in lines
-    assert lines[-2] == "3 claims, 2 holding, 1 not; 1 of stored runs"
+    assert "  ✓ agrees           Both agree: relative error below 1e-11, not 1 (twice)" in lines
+    assert lines[-2] == "3 claims: 1 agree with theory, 1 are close to it, 1 missed; 1 of stored runs"
     shares = "100% have a sharpness of 2 or more, 50% have a sharpness of 3 or more."
     assert lines[-1] == f"Of 2 claims that meet a theory or a published rival, {shares}"
-    assert ledger.as_text([]).strip().startswith("0 claims, 0 holding")
+    assert ledger.as_text([]).strip().startswith("0 claims: none")
 
 
 def test_a_draft_is_called_so(checkout):
     draft = {**ledger.collect(checkout)[1], "book": None, "holds": None}
     text = ledger.as_text([draft])
-    assert "* draft           The signal" in text and "1 claim, 0 holding, 1 not" in text
-    assert "| draft |" in ledger.as_page([draft])
+    assert "* – draft            The signal" in text and "1 claim: 1 draft" in text
+    assert "| – draft |" in ledger.as_page([draft])
 
 
 def test_a_rival_counts_as_published_if_it_names_its_paper(checkout):
@@ -126,7 +131,7 @@ def test_a_rival_counts_as_published_if_it_names_its_paper(checkout):
 
 def test_page_links_cites_and_escapes(checkout):
     page = ledger.as_page(ledger.collect(checkout), keys={"kou2023benign"})
-    assert page.startswith("# Ledger\n\n**3 claims, 2 holding, 1 not;")
+    assert page.startswith("# Ledger\n\n**3 claims: 1 agree with theory, 1 are close to it, 1 missed;")
     assert page.index("## [Two](two/second.ipynb)") < page.index("## [A lecture](one/first.ipynb)")
     assert "2 claims, 2 of them headlines; the weakest has a sharpness of 2.5\n:class: dropdown" in page
     _, line = [line for line in page.splitlines() if "The signal" in line]
@@ -135,7 +140,8 @@ def test_page_links_cites_and_escapes(checkout):
         '<a class="headerlink" id="heatmap.slope_in_n" href="#heatmap.slope_in_n" title="Link to this claim">#</a>'
         r"<br>{cite:t}`kou2023benign`, Theorem 4.2, \|mu\|"
     )
-    assert "measured -0.263, theory -0.25, not -1" in line and "claim at least -0.3<br>15 half-widths" in line
+    assert "measured -0.263 ± 0.002, theory -0.25 (8.2 s.e. off: the next order counts); not -1" in line
+    assert "claim at least -0.3<br>15 half-widths" in line
     assert len(line.replace(r"\|", "").split("|")) == 5
     assert "kou2023benign, Theorem" in ledger.as_page(ledger.collect(checkout)), "unknown keys stay as they are"
 

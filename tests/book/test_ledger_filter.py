@@ -63,6 +63,16 @@ def test_headlines_and_weak_ones_by_keyboard(opened):
     assert status(opened, f"{len(weak)} of") and shown(opened) == len(weak)
 
 
+def test_one_mark(opened):
+    close = [record for record in ledger.collect() if record["mark"] == "close"]
+    opened.get_by_label("Mark").select_option("close")
+    assert status(opened, f"{len(close)} of") and shown(opened) == len(close) > 0
+    assert all("≈ close" in row for row in opened.locator(".ledger-claims tbody tr:visible").all_inner_texts())
+    assert opened.url.endswith("ledger.html?mark=close")
+    opened.reload()
+    assert status(opened, f"{len(close)} of") and shown(opened) == len(close)
+
+
 def test_a_lecture_links_its_claim_and_the_row_is_shown(opened, built):
     """Even where the filter of the address would hide it."""
     opened.goto((built / "book/benign_overfitting/xor.html").as_uri())

@@ -36,7 +36,7 @@ def calls(cell: dict) -> list[ast.Call]:
 
 
 def test_pages_and_files_are_the_same(pages):
-    made = {"book/ledger", "book/theorems"}  # when the book is built
+    made = {"book/ledger", "book/differences", "book/theorems"}  # when the book is built
     assert [page.name for page in pages if not page.source.exists() and page.name not in made] == []
     book = pages[0].source.parent
     files = {str(p.relative_to(book.parent).with_suffix("")) for p in (*book.glob("*.ipynb"), *book.glob("*/*.ipynb"))}
@@ -116,8 +116,11 @@ def test_every_claim_of_the_file_was_checked_once_and_holds(lecture, bibliograph
     assert len(found) >= 3
     for record, statement in zip(lecture.claims, found.values(), strict=True):
         assert record["holds"] is True, f"{record['name']}: {row.verdict(record)}"
-        for field in ("says", "source", "headline"):
+        for field in ("says", "source", "headline", "because", "differs"):
             assert record[field] == getattr(statement, field), record["name"]
+        assert record["mark"] == row.mark(record)
+        assert bool(statement.because) == (record["mark"] == "close"), f"{record['name']} {record['mark']}"
+        assert bool(statement.differs) == (record["mark"] == "differs"), f"{record['name']} {record['mark']}"
         if statement.kind == "claim":
             assert record["book"] == statement.book, f"{record['name']}: `make run` stores what the file says now"
             assert abs(record["value"] - record["book"]) <= record["tol"] * (1 + 1e-9), record["name"]

@@ -19,6 +19,7 @@ SLOPE = dict(
     theory="-0.25",
     claim="[-0.30, -0.20]",
     why='"finite n: corrections of order 1/n"',
+    because='"the next order is 0.01 at this n"',
     excludes='{ "no dependence on n" = 0.0, "n^(-1/2)" = -0.5 }',
     source='"kou2023benign, Theorem 4.2"',
     book="-0.26",
@@ -87,19 +88,21 @@ def test_line_and_glue(shown, strict, check):
         kind="claim", headline=False, scale="book", device="cpu",
     )  # fmt: skip
     assert record(shown)["seeds"] == [round(x, 3) for x in SEEDS]  # a tenth of the tolerance
-    assert glue == {"application/papermill.record/text/plain": "-0.260"}
+    assert glue == {"application/papermill.record/text/plain": "\N{MINUS SIGN}0.260"}
     assert scrapbook["scrapbook"] == {"name": "relu_heatmap.slope_in_n", "mime_prefix": "application/papermill.record/"}
-    line = "The signal that is needed falls like n^(-1/4): measured -0.260, theory -0.25, not 0 (no dependence on n)"
-    assert bundle["text/plain"] == f"✓ {line}"
+    line = "The signal that is needed falls like n^(-1/4): measured -0.260 ± 0.002, theory -0.25 (5.3 s.e. off: the"
+    line += " next order is 0.01 at this n); no dependence on n would give 0"
+    assert bundle["text/plain"] == "≈ " + line.replace(" -", " \N{MINUS SIGN}")
     html = bundle["text/html"].replace("\N{MINUS SIGN}", "-")
-    for said in ("-0.3 to -0.2", "corrections of order 1/n", "n^(-1/2): -0.5", "12 seeds", "Theorem 4.2", "± 0.01"):
+    for said in ("-0.3 to -0.2", "corrections of order 1/n", "n^(-1/2): -0.5", "12 seeds", "± 0.01", "Kou et al. 2023"):
         assert said in html.partition("</summary>")[2]
     assert html.startswith('<details class="flbook-claim"') and " open>" not in html
 
 
 def test_without_a_notebook_the_line_is_printed(capsys, check):
     check()
-    assert capsys.readouterr().out.startswith("✓ The signal that is needed falls like n^(-1/4): measured -0.262,")
+    said = capsys.readouterr().out.replace("\N{MINUS SIGN}", "-")
+    assert said.startswith("≈ The signal that is needed falls like n^(-1/4): measured -0.262,")
 
 
 def test_what_a_measurement_may_be(shown, strict, check):
@@ -138,7 +141,7 @@ def test_misses(shown, strict, check, measured, how, said):
         check(measured, **how)
     assert said in str(miss.value)
     assert record(shown)["holds"] is False and said in record(shown)["note"]  # the line was shown before
-    assert "differs: did you change something?" in shown[0][0]["text/plain"] and " open>" in shown[0][0]["text/html"]
+    assert "missed: did you change something?" in shown[0][0]["text/plain"] and " open>" in shown[0][0]["text/html"]
     json.dumps(record(shown), allow_nan=False)
     os.environ["FLBOOK_STRICT"] = "0"
     check(measured, **how)  # a student may play
@@ -156,7 +159,7 @@ def test_a_draft_shows_what_was_measured_and_does_not_hold_yet(shown, strict, ch
     check(-0.262, book=None)
     draft = record(shown)
     assert (draft["value"], draft["book"], draft["holds"], draft["acceptable"]) == (-0.262, None, None, True)
-    text, html = (shown[0][0][kind] for kind in ("text/plain", "text/html"))
+    text, html = (shown[0][0][kind].replace("\N{MINUS SIGN}", "-") for kind in ("text/plain", "text/html"))
     assert "measured -0.262, theory -0.25" in text and "[draft: the book has no value of it yet]" in text
     assert "draft: the book has" in html and "none ±" not in html
     check(-0.262, book=None, tol=None, rtol="0.01")
@@ -306,8 +309,65 @@ def test_mistakes_in_an_identity(shown, lecture_of, arguments, said):
     [(0.25, 0.01, "0.250"), (1234.5, 100, "1230"), (3.21e-9, 1e-9, "3.2e-09"), (0.0, 0.5, "0.00"), (12.0, 1, "12.0")],
 )
 def test_digits_follow_the_tolerance(value, tol, text):
-    one = dict(kind="claim", tol=tol, value=row.rounded(value, row.decimals(tol)))
-    assert row.value(one) == text
+    one = dict(kind="claim", tol=tol, value=row.rounded(value, row.decimals(tol)), seeds=None, interval=None)
+    assert row.value(one) == row.exact(one) == row.measured(one) == text
+
+
+@pytest.mark.parametrize(
+    "value, error, tol, text, exact",
+    [
+        (-0.29624, 0.0052, 1e-4, "-0.2962 ± 0.0052", "-0.29624"),
+        (1234.56, 130.0, 0.1, "1230 ± 130", "1234.56"),
+        (0.5, 0.0004, 0.1, "0.50 ± 0.0004", "0.50"),  # no digit that is not recorded
+        (3.214e-9, 1.1e-10, 1e-11, "3.21e-09 ± 1.1e-10", "3.214e-09"),
+    ],
+)
+def test_digits_follow_the_standard_error(value, error, tol, text, exact):
+    half = 1.96 * error
+    one = dict(kind="claim", tol=tol, value=value, seeds=None, interval=[value - half, value + half])
+    assert row.measured(one) == text and row.exact(one) == exact
+
+
+@pytest.mark.parametrize(
+    "changes, measured, mark",
+    [
+        (dict(because=None), SEEDS + 0.01, "agrees"),  # theory itself
+        (dict(because=None, book="-0.255", tol="1e-3"), SEEDS + 0.01 - 0.0055, "agrees"),  # 2.9 s.e. of 0.0019
+        (dict(book="-0.256", tol="1e-3"), SEEDS + 0.01 - 0.0059, "close"),  # 3.1
+        (dict(because=None, theory=None), SEEDS, "holds"),
+        (dict(because=None, differs='"we measure less"', theory="-0.1"), SEEDS, "differs"),
+        (dict(because=None, differs='"we measure less"'), SEEDS + 0.01, "agrees"),
+        (dict(because=None, book="-0.255", tol="0.005"), -0.2549, "agrees"),  # without a spread: the tolerance
+        (dict(book="-0.255", tol="0.005"), -0.2551, "close"),
+    ],
+)
+def test_the_mark_says_how_it_stands_to_theory(shown, strict, check, changes, measured, mark):
+    check(measured, **changes)
+    assert record(shown)["mark"] == row.mark(record(shown)) == mark
+    sign = dict(agrees="✓", holds="✓", close="≈", differs="✗")[mark]
+    assert shown[0][0]["text/plain"].startswith(sign) and f"{sign} {mark}</span>" in shown[0][0]["text/html"]
+    said = shown[0][0]["text/plain"]
+    assert ("we measure less" in said) == (mark == "differs") and ("the next order" in said) == (mark == "close")
+
+
+def test_what_is_off_theory_says_why(shown, strict, check, monkeypatch):
+    off = SEEDS - 0.02  # mean -0.28, sixteen standard errors of 0.0019 from theory
+    with pytest.raises(ClaimMiss, match="it lies 16 standard errors from theory, -0.25; write in because why"):
+        check(off, because=None, book="-0.28")
+    assert record(shown)["mark"] == "missed"
+    with pytest.raises(ClaimMiss, match="it lies further than the tolerance from theory"):
+        check(-0.275, because=None, book="-0.275")
+    check(SEEDS - 0.0045, because=None)  # another processor's last digits: three standard errors and the tolerance
+    monkeypatch.setenv("FLBOOK_SEED", "7")
+    check(off, because=None)  # one draw in four hundred lies as far off
+
+
+def test_only_the_first_rival_of_a_page_has_a_verb(shown, lecture_of):
+    claims = lecture_of()
+    claims.check("slope_in_n", -0.26)
+    claims.check("slope_in_n", -0.26)
+    first, second = (bundle["text/plain"] for bundle, _ in shown[::2])
+    assert first.endswith("; no dependence on n would give 0") and second.endswith("; not 0 (no dependence on n)")
 
 
 @pytest.mark.parametrize(

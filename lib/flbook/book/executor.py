@@ -277,11 +277,11 @@ def accept(path):
     moved = [r for r in measured if r["book"] is None or not abs(r["value"] - r["book"]) <= r["tol"]]
     text = file.read_text(encoding="utf-8") if moved else ""
     for record in moved:
-        text = _with_book(text, record["name"].partition(".")[2], row.value(record))
+        text = _with_book(text, record["name"].partition(".")[2], row.exact(record))
     if moved:
         _check_accepted(path, text, moved)
         _replace(file, text)
-    return [f"{record['name']}: {row.short(record['book'])} -> {row.value(record)}" for record in moved]
+    return [f"{record['name']}: {row.short(record['book'])} -> {row.exact(record)}" for record in moved]
 
 
 def _check_accepted(path, text, moved):
@@ -289,10 +289,10 @@ def _check_accepted(path, text, moved):
     tables = tomllib.loads(text)
     for record in moved:
         name = record["name"].partition(".")[2]
-        if tables[name].get("book") != float(row.value(record)):
+        if tables[name].get("book") != float(row.exact(record)):
             raise LectureError(
                 f"claims of {path.stem}, [{name}]: its table is not written line by line, so "
-                f"book = {row.value(record)} was not put in; write it by hand."
+                f"book = {row.exact(record)} was not put in; write it by hand."
             )
 
 
@@ -369,6 +369,7 @@ def main(argv=None):
         print(f"flbook: {error}", file=sys.stderr)
         return 2
     if arguments.command == "run":
+        lectures.write_cited(lectures.root())
         return _run_all(chosen, arguments.jobs)
     return _seeds_all(chosen, arguments.seeds.split(), arguments.jobs)
 

@@ -1,11 +1,11 @@
 """What fell: claims and sentences of the pages that a measurement or a fresh seed refuted, and how each was mended.
 
-They stand in `fallen.toml`, which a person writes; the Ledger page ends with them.
+They stand in `fallen.toml`, which a person writes; the page Differences ends with them.
 """
 
-import tomllib
-from dataclasses import dataclass, fields
-from pathlib import Path
+from dataclasses import dataclass
+
+from flbook.book import entries
 
 FILE = "lib/flbook/book/fallen.toml"  # below the folder that holds _toc.yml
 
@@ -47,27 +47,6 @@ def read(folder):
     Raises
     ------
     ValueError
-        If the file is no TOML, or an entry lacks a key, has an unknown one, or one that is no text.
+        As `flbook.book.entries.read`.
     """
-    path = Path(folder) / FILE
-    if not path.is_file():
-        return []
-    try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8")).get("fallen", [])
-    except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"{path.name}: {error}.") from None
-    return [_entry(number, table) for number, table in enumerate(tables, start=1)]
-
-
-def _entry(number, table):
-    known = {field.name for field in fields(Fallen)}
-    for key in table:
-        if key not in known:
-            raise ValueError(f"fallen.toml, entry {number}: unknown key {key!r}; known are {', '.join(sorted(known))}.")
-    for key in ("lecture", "said", "fell", "wrong", "mended"):
-        if key not in table:
-            raise ValueError(f"fallen.toml, entry {number}: {key} is missing.")
-    for key, text in table.items():
-        if not isinstance(text, str) or not text.strip() or text.endswith("."):
-            raise ValueError(f"fallen.toml, entry {number}: {key} is {text!r}; it must be text without a full stop.")
-    return Fallen(**table)
+    return entries.read(folder, FILE, Fallen)

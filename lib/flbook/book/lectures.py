@@ -4,10 +4,14 @@ A notebook beside the chapters' folders is a page that computes something. It ha
 of contents is read by its ``file:`` and ``caption:`` lines, so that no YAML parser is needed where the ledger is made.
 """
 
+import json
 import re
 from difflib import get_close_matches
 from pathlib import Path
 
+from flbook.claims.papers import KEY
+
+CLAIMS, PAPERS = "lib/flbook/lectures", "lib/flbook/claims/papers.json"  # below the folder that holds _toc.yml
 ASSIGNMENTS = "assignments/"  # the folder of the course's assignments, as names of pages begin with it
 
 
@@ -71,14 +75,36 @@ def bibliography(book):
 
 def papers(book):
     """How each entry of the bibliography is called, by key: ``"Kou, Chen, Chen and Gu 2023"``."""
+    return {key: _called(entry) for key, entry in _entries(book).items()}
+
+
+def cited(folder):
+    """How a claim calls the papers that the claims of the book cite, by key: ``"Kou et al. 2023"``.
+
+    It stands in the library (`flbook.claims.papers`), which has no bibliography; `make run` writes it there.
+    """
+    files = sorted((folder / CLAIMS).glob("*/*/claims.toml"))
+    keys = {key for file in files for key in KEY.findall(file.read_text(encoding="utf-8"))}
+    found = _entries(folder / "book")
+    return {key: _called(found[key], most=2) for key in sorted(keys & found.keys())}
+
+
+def write_cited(folder):
+    """Write the names of the cited papers into the library below a folder, if they are not there yet."""
+    text = json.dumps(cited(folder), indent=0, ensure_ascii=False) + "\n"
+    file = folder / PAPERS
+    if file.is_file() and file.read_text(encoding="utf-8") != text:
+        file.write_text(text, encoding="utf-8")
+
+
+def _entries(book):
     file = book / "references.bib"
     text = file.read_text(encoding="utf-8") if file.is_file() else ""
-    entries = re.findall(r"@\w+\s*\{\s*([^,\s]+)\s*,(.*?)\n\}", text, flags=re.DOTALL)
-    return {key: _called(entry) for key, entry in entries}
+    return dict(re.findall(r"@\w+\s*\{\s*([^,\s]+)\s*,(.*?)\n\}", text, flags=re.DOTALL))
 
 
-def _called(entry):
-    """Family names and year of an entry; of more than four authors the first."""
+def _called(entry, most=4):
+    """Family names and year of an entry; of more authors than that the first."""
     authors, year = (
         re.search(rf"\b{name}\s*=\s*\{{(.*?)\}},?\n", entry + "\n", flags=re.DOTALL) for name in ("author", "year")
     )
@@ -86,7 +112,7 @@ def _called(entry):
     people = re.split(r"\s+and\s+", authors[1].strip())
     families = [person.partition(",")[0] if "," in person else person.rpartition(" ")[2] for person in people]
     families = [re.sub(r"[{}]", "", family).strip() for family in families]
-    named = f"{families[0]} et al." if len(families) > 4 else " and ".join(", ".join(families).rsplit(", ", 1))
+    named = f"{families[0]} et al." if len(families) > most else " and ".join(", ".join(families).rsplit(", ", 1))
     return f"{named} {year[1]}"
 
 

@@ -10,28 +10,37 @@ import json
 import math
 import re
 import sys
+from collections import Counter
 from html import escape
 from itertools import groupby
 from pathlib import Path
 
-from flbook.book import fallen, lectures, made
+from flbook.book import lectures, made
 from flbook.claims import row
 from flbook.claims.statements import KEY
 
 _FIELDS = (
-    "name notebook says headline kind value theory book tol rtol claim excludes sharpness z seeds interval source why "
-    "scale device command holds note"
+    "name notebook says headline kind mark value theory book tol rtol claim excludes sharpness z seeds interval source "
+    "why because differs scale device command holds note"
 ).split()
+STANDING = ("agrees", "close", "holds", "differs")  # the marks of claims that stand
 SHARP = (2.0, 3.0)  # half-widths of the claim between theory and the nearest rival: what is asked, what is hoped for
 
 _INTRODUCTION = """\
-Each row is a claim that a measurement decides, written down before it was measured. It *holds* if our number lies in
-the claim, agrees with what the page prints, and leaves room for other seeds. *Half-widths to the nearest rival* say how
-sharp it is: how far theory (else our number) lies from the nearest rival, in half-widths of the claim. At 1 the rival
-lies at the claim's edge, and nothing is decided with room to spare. The weakest claims come first. *Stored* marks a
-number of a stored run. The tests compute every other number again. The sign # beside a claim is its address, and a
-lecture's own line of a claim links to it.
+Each row is a claim that a measurement decides, written down before it was measured: our number lies in the claim, is
+what the page prints, and leaves room for other seeds. Its mark says how it stands to theory. It **agrees** (✓) if the
+two differ by at most three standard errors, or by the tolerance of an exact statement. It is **close** (≈) if they
+differ by more than sampling explains; then the row says why. It **holds** (✓) if theory gives no number, but an
+inequality or a rival to be told from. It **differs** (✗) if theory says one thing and we measure another; these are
+listed on the page [](differences.md), with what else came out otherwise than expected.
+
+*Half-widths to the nearest rival* say how sharp a claim is: how far theory (else our number) lies from the nearest
+rival, in half-widths of the claim. At 1 the rival lies at the claim's edge, and nothing is decided with room to spare.
+The weakest claims come first. *Stored* marks a number of a stored run. The tests compute every other number again. The
+sign # beside a claim is its address, and a lecture's own line of a claim links to it.
 """
+_MANY = {"agrees": "agree with theory", "close": "are close to it", "holds": "hold without one", "differs": "differ"}
+_OPTIONS = "".join(f"<option>{mark}</option>" for mark in STANDING)
 # Hidden where scripts do not run; `ledger.js` shows it, and stands on this page alone.
 _FILTER = f"""\
 ```{{raw}} html
@@ -42,16 +51,11 @@ border:1px solid var(--pst-color-text-muted);border-radius:4px;background:var(--
 color:var(--pst-color-text-base)"></p>
 <p><label><input id="ledger-headlines" type="checkbox"> headlines only</label><br>
 <label><input id="ledger-weak" type="checkbox"> weak ones only, of a sharpness below {SHARP[1]:g}</label></p>
+<p><label>Mark <select id="ledger-mark"><option value="">any</option>{_OPTIONS}</select></label></p>
 <p id="ledger-status" role="status"></p>
 </form>
 <script defer src="../_static/ledger.js"></script>
 ```
-"""
-_FELL = """\
-## What fell, and was mended
-
-These claims fell under a fresh seed or a stronger rival, or were sentences that went beyond what was measured. Each row
-gives the sense of the old sentence, what was found, why the page could say it, and what the page says now.
 """
 
 
@@ -116,44 +120,27 @@ def as_text(found):
         lines += ["", f"{rows[0]['title']}  ({notebook})"]
         for record in _weak_first(rows):
             headline = "* " if record["headline"] else "  "
-            lines.append(f"{headline}{_verdict(record):<14}  {record['says']}: {row.number(record)}")
+            lines.append(f"{headline}{_verdict(record):<17}  {record['says']}: {row.number(record)}")
             about = [record["name"].partition(".")[2], row.scores(record), _allowed(record), record["source"]]
-            lines.append(f"  {'':<14}  {'; '.join(filter(None, about))}")
+            lines.append(f"  {'':<17}  {'; '.join(filter(None, about))}")
     return "\n".join([*lines[1:], "", count(found), _sharp(found)])
 
 
-def as_page(found, keys=(), fell=()):
+def as_page(found, keys=()):
     """The Ledger page in MyST Markdown: a folded table a lecture, whose cells break so that it fits a phone.
 
-    `keys` are the keys of the bibliography; where a source names one, the page cites it. `fell` is what fell
-    (`flbook.book.fallen`), which ends the page.
+    `keys` are the keys of the bibliography; where a source names one, the page cites it.
     """
     lines = ["# Ledger", "", f"**{count(found)}.** {_sharp(found)}", "", _INTRODUCTION, _FILTER]
     for notebook, rows in _by_lecture(found):
         link = notebook.removeprefix("book/")
         lines += ["", f"## [{rows[0]['title'] or link}]({link})", "", f":::{{admonition}} {_folded(rows)}"]
-        lines += [":class: dropdown note ledger-claims", "", "| Claim | Our number | Verdict |", "|---|---|---|"]
+        lines += [":class: dropdown note ledger-claims", "", "| Claim | Our number | Mark |", "|---|---|---|"]
         lines += [
             f"| {_claim(record, keys)} | {_number(record)} | {_verdict(record)} |" for record in _weak_first(rows)
         ]
         lines += [":::"]
-    return "\n".join(lines + _fell(fell)) + "\n"
-
-
-def _fell(entries):
-    """The section of what fell, as lines; none if nothing did."""
-    if not entries:
-        return []
-    lines = ["", _FELL, ":::{div} stacked", "", "| The page said | What was found | Why, and what it says now |"]
-    lines += ["|:--|:--|:--|"]
-    for entry in entries:
-        where = f"{{doc}}`{entry.lecture}`" + (f", claim `{entry.claim}`" if entry.claim else "")
-        found = _plain(entry.fell) + (f" ({_plain(entry.seed)})" if entry.seed else "")
-        lines.append(
-            f"| {_plain(entry.said)}<br>{where} | {found} | *Why:* {_plain(entry.wrong)}.<br>"
-            f"*Now:* {_plain(entry.mended)}. |"
-        )
-    return [*lines, "", ":::"]
+    return "\n".join(lines) + "\n"
 
 
 def shares(found):
@@ -177,11 +164,13 @@ def _sharp(found):
 
 
 def count(found):
-    """The verdicts, counted."""
-    holding, stored = sum(r["holds"] is True for r in found), sum(bool(r["command"]) for r in found)
+    """The marks, counted."""
+    by_mark = Counter(row.mark(record) for record in found)
+    said = [f"{by_mark.pop(mark)} {_MANY.get(mark, mark)}" for mark in STANDING if mark in by_mark]
+    said += [f"{number} {mark}" for mark, number in sorted(by_mark.items())]
+    stored = sum(bool(record["command"]) for record in found)
     return (
-        f"{len(found)} claim{'' if len(found) == 1 else 's'}, {holding} holding"
-        + (f", {len(found) - holding} not" if holding < len(found) else "")
+        f"{len(found)} claim{'' if len(found) == 1 else 's'}: {', '.join(said) or 'none'}"
         + (f"; {stored} of stored runs" if stored else "")
     )
 
@@ -191,8 +180,11 @@ def _by_lecture(found):
 
 
 def _verdict(record):
-    word = {True: "holds", False: "differs", None: "skipped" if record["command"] else "draft"}[record["holds"]]
-    return f"{word}, stored" if record["command"] else word
+    word = row.mark(record)
+    sign = row.MARKS[word][0]
+    if word == "stored":
+        return f"{sign} skipped, stored"
+    return f"{sign} {word}, stored" if record["command"] else f"{sign} {word}"
 
 
 def _weak_first(rows):
@@ -212,18 +204,18 @@ def _allowed(record):
 
 def _claim(record, keys):
     parts = re.split(r"([A-Za-z][\w:-]*)", record["source"])
-    source = "".join(f"{{cite:t}}`{part}`" if part in keys else _plain(part) for part in parts)
-    says, name = _plain(record["says"]), escape(record["name"])
+    source = "".join(f"{{cite:t}}`{part}`" if part in keys else plain(part) for part in parts)
+    says, name = plain(record["says"]), escape(record["name"])
     address = f'<a class="headerlink" id="{name}" href="#{name}" title="Link to this claim">#</a>'
     return f"{f'**{says}**' if record['headline'] else says}{address}<br>{source}"
 
 
 def _number(record):
     about = [_allowed(record), row.scores(record), row.spread(record)]
-    return "<br>".join(_plain(fact) for fact in (row.number(record), *about) if fact)
+    return "<br>".join(plain(fact) for fact in (row.number(record), *about) if fact)
 
 
-def _plain(text):
+def plain(text):
     """Text in which Markdown sees nothing to act on."""
     return re.sub(r"([\\`*_{}\[\]$|~])", r"\\\1", escape(text, quote=False))
 
@@ -232,7 +224,7 @@ def main(argv):
     """Write the Ledger page to the file that the arguments name; returns the exit status."""
 
     def page(path):
-        return as_page(collect(), lectures.bibliography(path.parent), fallen.read(lectures.root()))
+        return as_page(collect(), lectures.bibliography(path.parent))
 
     return made.write(argv, "python -m flbook.book.ledger OUT.md", page)
 

@@ -49,6 +49,7 @@ class Claims:
     def __init__(self, lecture):
         path = statements.path(lecture)
         self.lecture, self._statements = path.parent.name, statements.read(path)
+        self._shown = False  # the first line of a page says in a verb what its rival is
 
     def __iter__(self):
         return iter(self._statements)
@@ -64,6 +65,8 @@ class Claims:
 
         It holds if it lies in the claim, is within the tolerance of the book's value, and leaves room on both sides:
         four standard errors around the mean over seeds, or, without seeds, the width of `interval` around the value.
+        Its mark is then *agrees* at three standard errors from theory or less; further off it is *close*, and the
+        statement must say why (`because`), or *differs*. Without a theory it just *holds*.
         Under ``FLBOOK_SEED`` only the claim and the rivals are compared, and a stored result is skipped. While the
         statement has no book value, it is a draft, which can miss and cannot hold.
 
@@ -115,18 +118,13 @@ class Claims:
         too_close = _too_close(value, ends, seeds, interval)
         if not fresh and not misses:
             misses += too_close
+        found = _recorded(tolerance, value, theory, ends, rivals, seeds, interval)
+        if not fresh and not misses and not (statement.because or statement.differs):
+            misses += _unexplained(found)
         undecided = skipped or statement.draft and not fresh and not misses
-
-        digits = row.decimals(tolerance)
         self._show(
             statement,
-            tol=tolerance,
-            value=row.rounded(value, digits),
-            theory=None if theory is None else float(f"{theory:.6g}"),
-            claim=[float(f"{end:.6g}") if math.isfinite(end) else None for end in ends],
-            excludes={rival: row.rounded(x, digits) for rival, x in rivals.items()},
-            seeds=None if seeds is None else [row.rounded(x, digits) for x in seeds],
-            interval=None if interval is None else [row.rounded(x, digits) for x in interval],
+            **found,
             **origin,
             holds=None if undecided else not misses,
             acceptable=not outside and not too_close,  # whatever the book says
@@ -198,10 +196,15 @@ class Claims:
             tol=statement.tolerance,
             rtol=statement.rtol,
             why=statement.why,
+            because=statement.because,
+            differs=statement.differs,
             source=statement.source,
+            first=not self._shown,
         )
         record |= dict(theory=None, seeds=None, interval=None, scale="book", device="cpu", command="") | found
         record |= dict(sharpness=row.sharpness(record), z=row.z(record))
+        record |= dict(mark=row.mark(record))
+        self._shown = True
         shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
         if shell is None:
             print(row.text(record))
@@ -211,7 +214,7 @@ class Claims:
             shown = {"text/html": row.html(record), "text/plain": row.text(record)}
             display(shown, raw=True, metadata={"flbook": record})
             glue = {"scrapbook": {"name": record["name"], "mime_prefix": GLUE}}
-            display({f"{GLUE}text/plain": row.value(record)}, raw=True, metadata=glue)
+            display({f"{GLUE}text/plain": row.typeset(row.value(record))}, raw=True, metadata=glue)
         if record["holds"] is False and os.environ.get("FLBOOK_STRICT", "0") not in ("", "0"):
             raise ClaimMiss(f"{record['name']} = {row.value(record)}: {record['note']}.")
 
@@ -236,8 +239,24 @@ def _bounds(where, statement, theory, excludes):
         rivals[rival] = arguments.finite(where, f"excludes[{rival!r}]", x)
     _named(where, "excludes", rivals)
     statements.check_rivals(where, rivals, ends)
-    statements.check_theory(where, theory, ends)
+    if not statement.differs:
+        statements.check_theory(where, theory, ends)
     return theory, ends, rivals
+
+
+def _recorded(tolerance, value, theory, ends, rivals, seeds, interval):
+    """The numbers of a claim as a notebook keeps them: rounded to a tenth of the tolerance."""
+    digits = row.decimals(tolerance)
+    return dict(
+        kind="claim",
+        tol=tolerance,
+        value=row.rounded(value, digits),
+        theory=None if theory is None else float(f"{theory:.6g}"),
+        claim=[float(f"{end:.6g}") if math.isfinite(end) else None for end in ends],
+        excludes={rival: row.rounded(x, digits) for rival, x in rivals.items()},
+        seeds=None if seeds is None else [row.rounded(x, digits) for x in seeds],
+        interval=None if interval is None else [row.rounded(x, digits) for x in interval],
+    )
 
 
 def _named(where, argument, pairs):
@@ -248,6 +267,18 @@ def _named(where, argument, pairs):
             "because a number that cannot fail is not a test."
         )
     return pairs
+
+
+def _unexplained(found):
+    """Say in a list of sentences that theory lies further off than sampling explains, and that nothing says why.
+
+    The tolerance is allowed beyond the three standard errors: on another processor the last digits are others.
+    """
+    if not row.beyond(found, slack=found["tol"]):
+        return []
+    off = row.z(found)
+    said = "further than the tolerance" if off is None else f"{abs(off):.2g} standard errors"
+    return [f"it lies {said} from theory, {row.short(found['theory'])}; write in because why"]
 
 
 def _too_close(value, ends, seeds, interval):

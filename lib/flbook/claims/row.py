@@ -9,13 +9,23 @@ import re
 from html import escape
 from statistics import fmean, stdev
 
-HOLDS, MISSES, SKIPPED = "#00704f", "#b04a00", "#5f6368"  # each at least 4.5 : 1 against white
+from flbook.claims.papers import named
+
+MARKS = {  # the sign and the colour of each mark; each colour at least 4.5 : 1 against white
+    "agrees": ("✓", "#00704f"),  # with theory, within three standard errors; or an identity
+    "close": ("≈", "#7a5c00"),  # further off than sampling explains, and the claim says why
+    "holds": ("✓", "#00704f"),  # an inequality, or a measurement against its rival: theory gives no number
+    "differs": ("✗", "#b04a00"),  # theory says one thing and we measure another
+    "missed": ("!", "#a3142b"),
+    "stored": ("–", "#5f6368"),
+    "draft": ("–", "#5f6368"),
+}
+ERRORS = 3.0  # standard errors between theory and measurement that sampling may explain
 
 _BOX = "border-left:4px solid {colour};background:rgba(128,128,128,.1);padding:.35em .8em;margin:.5em 0;"
 _BOX += "line-height:1.5;font-size:.95em;overflow-wrap:anywhere"
 _BADGE = "background:{colour};color:#fff;border-radius:.3em;padding:0 .4em;font-weight:600"
 _FACT = "padding-left:1.5em;text-indent:-1.5em"
-_MARK = {True: "✓", False: "✗", None: "–"}
 
 
 def decimals(tolerance):
@@ -68,7 +78,7 @@ def short(x):
     return "none" if x is None else f"{x:.4g}"
 
 
-def value(record):
+def exact(record):
     """The measured value, with digits down to a tenth of its tolerance; for an identity its largest relative error.
 
     Parameters
@@ -86,9 +96,37 @@ def value(record):
         return "none"
     if record["kind"] == "identity":
         return f"{x:.1e}" if x else f"below {short(10.0**-digits)}"
+    return _with_digits(x, digits)
+
+
+def value(record):
+    """The measured value as prose prints it: with two digits of its standard error, where that is known.
+
+    Parameters
+    ----------
+    record
+        What `flbook.claims.check` stores of a claim.
+
+    Returns
+    -------
+    str
+        No digits beyond a tenth of its tolerance.
+    """
+    uncertain = error(record)
+    if not uncertain or record["value"] is None:
+        return exact(record)
+    return _with_digits(record["value"], _digits(record, uncertain))
+
+
+def _digits(record, uncertain):
+    """Decimal places of two digits of a standard error, and none that is not recorded."""
+    return min(1 - math.floor(math.log10(uncertain)), decimals(record["tol"]))
+
+
+def _with_digits(x, digits):
     if x and (digits > 6 or abs(x) >= 1e7):
         return f"{x:.{max(0, math.floor(math.log10(abs(x))) + digits)}e}"
-    return f"{x:.{max(0, digits)}f}"
+    return f"{round(x, digits) + 0.0:.{max(0, digits)}f}"
 
 
 def span(claim):
@@ -157,6 +195,25 @@ def rival(record):
     return name, pairs[name], abs(pairs[name] - centre) / half
 
 
+def error(record):
+    """The standard error of the value: from its seeds, else from its 95 % interval; 0 if neither is known.
+
+    Parameters
+    ----------
+    record
+        What `flbook.claims.check` stores of a claim.
+
+    Returns
+    -------
+    float
+        Not negative.
+    """
+    seeds, interval = record["seeds"], record["interval"]
+    if seeds and None not in seeds:
+        return stdev(seeds) / math.sqrt(len(seeds))
+    return (interval[1] - interval[0]) / (2 * 1.96) if interval else 0.0
+
+
 def z(record):
     """How far the value lies from theory, in standard errors; None without a theory, a spread or a value.
 
@@ -170,18 +227,34 @@ def z(record):
     float | None
         With its sign, three significant digits.
     """
-    if record["theory"] is None or record["value"] is None:
+    if record["theory"] is None or record["value"] is None or not error(record):
         return None
-    seeds, interval = record["seeds"], record["interval"]
-    if seeds and None not in seeds:
-        error = stdev(seeds) / math.sqrt(len(seeds))
-    else:
-        error = (interval[1] - interval[0]) / (2 * 1.96) if interval else 0.0
-    return float(f"{(record['value'] - record['theory']) / error:.3g}") if error else None
+    return float(f"{(record['value'] - record['theory']) / error(record):.3g}")
 
 
-def verdict(record):
-    """The verdict in words.
+def beyond(record, slack=0.0):
+    """Whether theory and measurement differ by more than three standard errors; by more than the tolerance without any.
+
+    Parameters
+    ----------
+    record
+        What `flbook.claims.check` stores of a claim.
+    slack
+        What is allowed beyond that, in the value's unit.
+
+    Returns
+    -------
+    bool
+        False where theory gives no number, or nothing was measured, and for an identity.
+    """
+    if record["kind"] == "identity" or record["theory"] is None or record["value"] is None:
+        return False
+    off = abs(record["value"] - record["theory"])
+    return off > (ERRORS * error(record) or record["tol"]) * (1 + 1e-9) + slack
+
+
+def mark(record):
+    """What the measurement says, in one word: the key of `MARKS`.
 
     Parameters
     ----------
@@ -191,11 +264,40 @@ def verdict(record):
     Returns
     -------
     str
-        One of four.
+        ``"agrees"``, ``"close"``, ``"holds"`` or ``"differs"`` of a claim that stands; else ``"missed"``, ``"stored"``
+        (skipped under other seeds) or ``"draft"``.
     """
-    if record["holds"] is None and not record["command"]:
-        return "draft: the book has no value of it yet"
-    return {None: "stored: skipped", True: "holds", False: "differs: did you change something?"}[record["holds"]]
+    if record["holds"] is None:
+        return "stored" if record["command"] else "draft"
+    if not record["holds"]:
+        return "missed"
+    if record["kind"] == "claim" and record["theory"] is None:
+        return "holds"
+    if not beyond(record):
+        return "agrees"
+    return "differs" if record.get("differs") else "close"
+
+
+def verdict(record):
+    """The mark in words.
+
+    Parameters
+    ----------
+    record
+        What `flbook.claims.check` stores of a claim.
+
+    Returns
+    -------
+    str
+        The mark, and what it asks for.
+    """
+    said = {
+        "missed": "missed: did you change something?",
+        "stored": "stored: skipped",
+        "draft": "draft: the book has no value of it yet",
+    }
+    word = mark(record)
+    return said.get(word, word)
 
 
 def spread(record):
@@ -241,7 +343,7 @@ def scores(record):
 
 
 def number(record):
-    """The measurement, what theory says, and the strongest rival: what follows the sentence in its line.
+    """The measurement, what theory says and why they part, and the strongest rival: what follows the sentence.
 
     Parameters
     ----------
@@ -256,10 +358,42 @@ def number(record):
     if record["kind"] == "identity":
         formula = min(record["excludes"], key=record["excludes"].get)
         return f"relative error {value(record)}, not {short(record['excludes'][formula])} ({formula})"
-    theory = f", theory {short(record['theory'])}" if record["theory"] is not None else ""
+    said = f"measured {measured(record)}"
+    if record["theory"] is not None:
+        said += f", theory {short(record['theory'])}{_parting(record)}"
     strongest = rival(record)
-    against = f", not {short(strongest[1])} ({strongest[0]})" if strongest else ""
-    return f"measured {value(record)}{theory}{against}"
+    if strongest and record.get("first"):
+        return f"{said}; {named(strongest[0])} would give {short(strongest[1])}"
+    return f"{said}; not {short(strongest[1])} ({named(strongest[0])})" if strongest else said
+
+
+def measured(record):
+    """The value and its standard error, with the same digits.
+
+    Parameters
+    ----------
+    record
+        What `flbook.claims.check` stores of a claim.
+
+    Returns
+    -------
+    str
+        The value alone where no spread is known.
+    """
+    uncertain = error(record)
+    if not uncertain or record["value"] is None:
+        return value(record)
+    shown = _with_digits(uncertain, _digits(record, uncertain))
+    return f"{value(record)} ± {shown if float(shown) else f'{uncertain:.1g}'}"
+
+
+def _parting(record):
+    """How far off theory is and why, of a claim that stands and does not agree."""
+    if mark(record) not in ("close", "differs"):
+        return ""
+    off = f"{abs(record['z']):.2g} s.e. off" if record["z"] is not None else "off"
+    reason = record.get("differs") or record.get("because")
+    return f" ({off}: {reason})" if reason else f" ({off})"
 
 
 def facts(record):
@@ -282,12 +416,12 @@ def facts(record):
         tolerance = f"{record['rtol'] * 100:g} %" if record["rtol"] else short(record["tol"])
         pairs = [
             ("claim", f"{span(record['claim'])} ({record['why']})"),
-            ("rules out", rivals),
+            ("rules out", named(rivals)),
             ("spread", spread(record)),
             ("sharpness", scores(record)),
             ("book", f"{short(record['book'])} ± {tolerance}" if record["book"] is not None else ""),
         ]
-    pairs += [("source", record["source"])]
+    pairs += [("source", named(record["source"]))]
     if record["scale"] != "book" or not record["device"].startswith("cpu"):
         scale = "stored result" if record["command"] else f"{record['scale']} scale"
         pairs.append(("computed", ", ".join(filter(None, (scale, f"on {record['device']}", record["command"])))))
@@ -308,7 +442,7 @@ def text(record):
     str
         One line if the claim holds.
     """
-    line = f"{_MARK[record['holds']]} {record['says']}: {number(record)}"
+    line = typeset(f"{MARKS[mark(record)][0]} {record['says']}: {number(record)}")
     if record["holds"]:
         return line
     return "\n".join(
@@ -329,16 +463,30 @@ def html(record):
     str
         A ``details`` element.
     """
-    colour = {None: SKIPPED, True: HOLDS, False: MISSES}[record["holds"]]
+    sign, colour = MARKS[mark(record)]
     body = "".join(f'<div style="{_FACT}"><i>{label}:</i> {_typeset(fact)}</div>' for label, fact in facts(record))
-    mark = _MARK[True] if record["holds"] else f"{_MARK[record['holds']]} {verdict(record)}"
     return (
         f'<details class="flbook-claim" style="{_BOX.format(colour=colour)}"{" open" * (record["holds"] is False)}>'
-        f'<summary style="cursor:pointer"><span style="{_BADGE.format(colour=colour)}">{mark}</span> '
+        f'<summary style="cursor:pointer"><span style="{_BADGE.format(colour=colour)}">{sign} {verdict(record)}</span> '
         f"{_typeset(record['says'])}: <strong>{_typeset(number(record))}</strong></summary>{body}</details>"
     )
 
 
+def typeset(text):
+    """A text with a minus sign where a number is negative, which the hyphen of the keyboard is not.
+
+    Parameters
+    ----------
+    text
+        Plain text.
+
+    Returns
+    -------
+    str
+        Plain text.
+    """
+    return re.sub(r"(?<![\w.^(\-])-(?=\d)", "\N{MINUS SIGN}", text)
+
+
 def _typeset(fact):
-    """HTML of a fact: a minus sign where a number is negative, which the hyphen of the keyboard is not."""
-    return re.sub(r"(?<![\w.^(\-])-(?=\d)", "\N{MINUS SIGN}", escape(fact))
+    return typeset(escape(fact))
