@@ -1,12 +1,15 @@
 """The line under a lecture's title, and how its reading time is counted."""
 
 import json
+import re
+from pathlib import Path
 
 import nbformat
 import pytest
 
 from flbook.book import facts, lectures
 
+ROOT = Path(__file__).parents[2]
 LECTURE = {"topic": "ReLU networks", "paper": "kou2023benign", "level": 2, "needs": ["data/model"]}
 PAPERS = {"kou2023benign": "Kou, Chen, Chen and Gu 2023"}
 
@@ -34,6 +37,29 @@ def test_it_stands_under_the_title_and_is_written_anew(book):
     nb.cells[1].source, nb.metadata.lecture["needs"] = "word " * 900, []
     facts.write(nb, path, PAPERS)
     assert "10 minutes*\n\nA question?" in nb.cells[0].source
+
+
+def test_tools_are_sections_of_the_primer(book):
+    nb = notebook("# A claim", lecture={**LECTURE, "needs": [], "tools": ["flow", "concentration"]})
+    facts.write(nb, book / "benign" / "relu.ipynb", PAPERS)
+    assert nb.cells[0].source.endswith(
+        "5 minutes · Tools: [Gradient flow](../primer.ipynb#gradient-flow), "
+        "[Gaussian concentration](../primer.ipynb#gaussian-concentration)*\n"
+    )
+    primer = nbformat.read(ROOT / "book/primer.ipynb", as_version=4)
+    headings = re.findall(r"^## (.+)$", "\n".join(cell.source for cell in primer.cells), flags=re.MULTILINE)
+    assert headings == list(facts.TOOLS.values())
+
+
+def test_a_page_counts_lectures_and_minutes(book):
+    nb = notebook("# The data", "word " * 400, lecture={**LECTURE, "needs": []})
+    facts.write(nb, book / "data" / "model.ipynb", PAPERS)
+    nbformat.write(nb, book / "data" / "model.ipynb")
+    (book / "assignments").mkdir()
+    for name in ("primer", "assignments/one"):
+        nbformat.write(notebook("# Primer", "word " * 900), book / f"{name}.ipynb")
+    text = "<!-- lectures --> lectures, <!-- minutes: primer data/model -->"
+    assert facts.with_counts(text, book) == "1 lectures, 15 minutes"
 
 
 def test_a_page_without_facts_stays_as_it_is(book):

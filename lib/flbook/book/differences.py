@@ -7,7 +7,7 @@
 import sys
 from dataclasses import dataclass
 
-from flbook.book import entries, fallen, lectures, ledger, made
+from flbook.book import fallen, lectures, ledger, made, tables
 from flbook.claims import row
 
 FILE = "lib/flbook/book/expected.toml"  # below the folder that holds _toc.yml
@@ -70,9 +70,9 @@ def read(folder):
     Raises
     ------
     ValueError
-        As `flbook.book.entries.read`.
+        As `flbook.book.tables.read`.
     """
-    return entries.read(folder, FILE, Expected)
+    return tables.read(folder, FILE, Expected)
 
 
 def as_page(found, expected=(), fell=()):

@@ -1,7 +1,7 @@
-"""The line under a lecture's title: topic, paper, level, how long it takes, and what to read before.
+"""The line under a lecture's title: topic, paper, level, how long it takes, what to read before, and its tools.
 
 It is written from the notebook's metadata whenever the lecture is executed, so it stands on the page, on GitHub and in
-every notebook alike.
+every notebook alike. The front page counts lectures and minutes in the same way (`with_counts`).
 """
 
 import json
@@ -10,7 +10,16 @@ import re
 
 from flbook.book import questions
 from flbook.book.kinds import solved
+from flbook.book.lectures import ASSIGNMENTS
 
+TOOLS = {  # the sections of the primer: their label, and their heading
+    "concentration": "Gaussian concentration",
+    "hermite": "Hermite polynomials",
+    "kernels": "Kernels and the tangent kernel",
+    "flow": "Gradient flow",
+    "spikes": "Wishart matrices and spikes",
+    "attention": "Attention",
+}
 WORDS_PER_MINUTE = 160  # of prose with formulas, slower than a novel
 _LINE = re.compile(r"^\*[^\n]* · Level [123] of 3 · [^\n]*\*\n?", flags=re.MULTILINE)
 _FOLDED = re.compile(
@@ -37,15 +46,53 @@ def write(nb, path, papers):
     parts = [given["topic"], *(papers[key] for key in keys), f"Level {given['level']} of 3", f"{minutes(nb)} minutes"]
     if given["needs"]:
         parts.append("Read first: " + ", ".join(_link(path, need) for need in given["needs"]))
+    if given.get("tools"):
+        parts.append("Tools: " + ", ".join(_section(tool) for tool in given["tools"]))
     line = f"*{' · '.join(parts)}*\n"
     title, _, rest = nb.cells[0].source.partition("\n")
     rest = _LINE.sub("", rest, count=1).lstrip("\n")
     nb.cells[0].source = f"{title}\n\n{line}" + (f"\n{rest}" if rest else "")
 
 
+def with_counts(text, book):
+    """A page in which ``<!-- lectures -->`` became their number, ``<!-- minutes: a/b c/d -->`` how long those take.
+
+    Parameters
+    ----------
+    text
+        The page's source.
+    book
+        The folder of the pages.
+    """
+    count = sum(path.parent.name != ASSIGNMENTS.strip("/") for path in book.glob("*/*.ipynb"))
+    text = text.replace("<!-- lectures -->", str(count))
+
+    def total(match):
+        return f"{sum(_stated(book / f'{name}.ipynb') for name in match[1].split())} minutes"
+
+    return re.sub(r"<!-- minutes: ([\w/ ]+) -->", total, text)
+
+
+def _stated(path):
+    """The minutes in the line under a page's title; a page without the line, such as the primer, is counted."""
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    cells = [{**cell, "source": "".join(cell["source"])} for cell in cells]
+    found = re.search(r" · (\d+) minutes", cells[0]["source"])
+    return int(found[1]) if found else _rounded(words(cells))
+
+
+def _rounded(count):
+    return 5 * math.ceil(count / WORDS_PER_MINUTE / 5)
+
+
+def _section(tool):
+    """A section of the primer, as a link with its heading; sections of a page are named by their headings."""
+    return f"[{TOOLS[tool]}](../primer.ipynb#{TOOLS[tool].lower().replace(' ', '-')})"
+
+
 def minutes(nb):
     """How long the prose of a page takes, without its solutions; a multiple of five."""
-    return 5 * math.ceil(words(nb.cells) / WORDS_PER_MINUTE / 5)
+    return _rounded(words(nb.cells))
 
 
 def words(cells):

@@ -5,7 +5,7 @@ They stand in `fallen.toml`, which a person writes; the page Differences ends wi
 
 from dataclasses import dataclass
 
-from flbook.book import entries
+from flbook.book import tables
 
 FILE = "lib/flbook/book/fallen.toml"  # below the folder that holds _toc.yml
 
@@ -47,6 +47,6 @@ def read(folder):
     Raises
     ------
     ValueError
-        As `flbook.book.entries.read`.
+        As `flbook.book.tables.read`.
     """
-    return entries.read(folder, FILE, Fallen)
+    return tables.read(folder, FILE, Fallen)

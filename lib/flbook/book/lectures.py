@@ -1,6 +1,6 @@
 """The pages that `_toc.yml` names, in its order, and which of them are lectures: the notebooks in a chapter's folder.
 
-A notebook beside the chapters' folders is a page that computes something. It has no claims and no exercises. The table
+A notebook beside the chapters' folders is a page that computes something. It has no claims. The table
 of contents is read by its ``file:`` and ``caption:`` lines, so that no YAML parser is needed where the ledger is made.
 """
 

@@ -95,8 +95,8 @@ def reminder(path):
         The notebook, as ``book/chapter/lecture.ipynb`` of a checkout.
     """
     name = f"{path.parent.name}/{path.stem}"
-    opening = path.parent / "index.md"
-    count = len(missing(path.parents[2], name)) if opening.is_file() else 0
+    in_chapter = (path.parent / "index.md").is_file() and path.parents[1].name == "book"
+    count = len(missing(path.parents[2], name)) if in_chapter else 0
     return [f"still to write: {count} parts, which `make lecture NAME={name}` lists"] if count else []
 
 
