@@ -23,7 +23,6 @@ import time
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from pathlib import Path
 
 import nbformat
 import psutil
@@ -34,6 +33,7 @@ from nbclient.exceptions import CellExecutionComplete, CellExecutionError, CellT
 from flbook.book import facts, kinds, lectures, ledger, template, tidy
 from flbook.book.cost import cost
 from flbook.claims import row, statements
+from flbook.runs import files
 
 CELL_SECONDS = 600
 ANSWER_SECONDS = 30  # within which a kernel starts, takes up a cell, and replies once the cell is done, or works at it
@@ -341,15 +341,10 @@ def _plain(text):
 
 
 def _replace(path, text):
-    """Write a file so that an interruption leaves the old one."""
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, prefix=".", delete=False) as file:
-        file.write(text)
-    try:
-        os.chmod(file.name, path.stat().st_mode)
-        os.replace(file.name, path)
-    except BaseException:
-        Path(file.name).unlink(missing_ok=True)
-        raise
+    """Write a file so that an interruption leaves the old one; who may read it stays as it is."""
+    mode = path.stat().st_mode
+    files.write(path, text.encode("utf-8"))
+    os.chmod(path, mode)
 
 
 def main(argv=None):

@@ -94,7 +94,9 @@ def write_cited(folder):
     text = json.dumps(cited(folder), indent=0, ensure_ascii=False) + "\n"
     file = folder / PAPERS
     if file.is_file() and file.read_text(encoding="utf-8") != text:
-        file.write_text(text, encoding="utf-8")
+        from flbook.runs import files  # needs xarray, which is not there where the ledger is made
+
+        files.write(file, text.encode("utf-8"))
 
 
 def _entries(book):

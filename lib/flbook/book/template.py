@@ -16,6 +16,7 @@ from pathlib import Path
 import nbformat
 
 from flbook.book import facts, kinds, lectures, tidy
+from flbook.runs import files
 
 PARTS = Path(__file__).parent / "lecture"
 LIBRARY = "lib/flbook/lectures"
@@ -51,7 +52,7 @@ def write(folder, name, title):
     try:
         for path, text in texts.items():
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
+            files.write(path, text.encode("utf-8"))
     except BaseException:
         _restore(before)
         raise
@@ -205,7 +206,7 @@ def _restore(before):
     """Put files back as they were, and take away those that were not there, and their empty folders."""
     for path, text in before.items():
         if text is not None:
-            path.write_text(text, encoding="utf-8")
+            files.write(path, text.encode("utf-8"))
             continue
         path.unlink(missing_ok=True)
         while path.parent.is_dir() and not any(path.parent.iterdir()):

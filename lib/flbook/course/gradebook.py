@@ -85,9 +85,9 @@ class Gradebook:
         """
         with suppress(OSError, ValueError, KeyError, TypeError):
             kept = json.loads(self._place(content).read_bytes())
-            outcomes = {name: Outcome(*kept["outcomes"][name]) for name in self.points}
-            texts = {name: Outcome(float(one.points), tuple(one.said)) for name, one in outcomes.items()}
-            return Grade(texts, tuple(kept["remarks"]), float(kept["seconds"]))
+            said = {name: kept["outcomes"][name] for name in self.points}
+            outcomes = {name: Outcome(float(points), tuple(texts)) for name, (points, texts) in said.items()}
+            return Grade(outcomes, tuple(kept["remarks"]), float(kept["seconds"]))
         return None
 
     def keep(self, content: bytes, grade: Grade) -> None:
