@@ -116,7 +116,7 @@ def test_it_runs_without_any_package(tmp_path):
     (tmp_path / "book/a").mkdir(parents=True)
     (tmp_path / "book/references.bib").write_text("@article{x2020y,\n}\n")
     cell = {"cell_type": "markdown", "source": "# Title", "metadata": {}}
-    said = {"topic": "Topic", "paper": "x2020y", "level": 1, "needs": []}
+    said = {"topic": "Topic", "paper": "x2020y", "level": 1, "needs": [], "tools": ["flow"]}
     (tmp_path / "book/a/x.ipynb").write_text(json.dumps({"cells": [cell], "metadata": {"lecture": said}}))
 
     def call(*arguments):

@@ -10,7 +10,7 @@ import pytest
 from flbook.book import lectures, metadata, tidy
 
 ROOT = Path(__file__).parents[2]
-GOOD = {"topic": "XOR", "paper": "meng2024benign", "level": 2, "needs": ["one/first"]}
+GOOD = {"topic": "XOR", "paper": "meng2024benign", "level": 2, "needs": ["one/first"], "tools": ["flow"]}
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +88,8 @@ def test_executing_a_lecture_keeps_it():
         (GOOD | {"needs": ["one/frist"]}, "it needs 'one/frist', which is no other lecture"),
         (GOOD | {"needs": ["two/second"]}, "it needs 'two/second', which is no other lecture"),
         (GOOD | {"needs": "one/first"}, "needs is 'one/first'; it must be a list of at most 3"),
+        (GOOD | {"tools": []}, r"tools is \[\]; it must be a list among concentration, hermite"),
+        (GOOD | {"tools": ["trees"]}, r"tools is \['trees'\]; it must be"),
         (GOOD | {"needs": ["one/first"] * 2}, "of at most 3 different lectures"),
     ],
 )

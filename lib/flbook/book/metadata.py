@@ -1,8 +1,9 @@
-"""What a lecture says of itself: its topic, its paper, how hard it is, and which lectures one should have read.
+"""What a lecture says of itself: its topic, its paper, how hard it is, which lectures and tools it builds on.
 
 It stands in the notebook's own metadata, as the object ``"lecture"``, where it is edited with the page:
 
-    "lecture": {"topic": "XOR", "paper": "meng2024benign", "level": 2, "needs": ["benign_overfitting/relu_heatmap"]}
+    "lecture": {"topic": "XOR", "paper": "meng2024benign", "level": 2, "needs": ["benign_overfitting/relu_heatmap"],
+     "tools": ["concentration"]}
 
 Read with the standard library alone, because the pages are rendered where nothing else is installed.
 """
@@ -11,12 +12,12 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
-from flbook.book import lectures, ledger
+from flbook.book import facts, lectures, ledger
 
 LEVELS = {1: "first year", 2: "graduate", 3: "research"}
 LONGEST = 40  # characters of a topic, so that it fits a box of the picture of dependencies
 MOST = 3  # lectures that one may need
-_KEYS = ("topic", "paper", "level", "needs")
+_KEYS = ("topic", "paper", "level", "needs", "tools")
 
 
 @dataclass(frozen=True)
@@ -82,13 +83,16 @@ def _read(path, keys, known):
     said = notebook.get("metadata", {}).get("lecture")
     if not isinstance(said, dict):
         raise ValueError(f'{where}: its metadata have no object "lecture" with {", ".join(_KEYS)}.')
-    for key in _KEYS:
+    for key in _KEYS[:-1]:
         if key not in said:
             raise ValueError(f'{where}: {key} is missing in the metadata\'s object "lecture".')
     for key in said:
         if key not in _KEYS:
             raise ValueError(f'{where}: {key!r} is no key of the metadata\'s object "lecture"; {", ".join(_KEYS)} are.')
     paper = [said["paper"]] if isinstance(said["paper"], str) else said["paper"]
+    tools = said.get("tools", ["flow"])
+    if not isinstance(tools, list) or not tools or set(map(str, tools)) - facts.TOOLS.keys():
+        raise ValueError(f"{where}: tools is {tools!r}; it must be a list among {', '.join(facts.TOOLS)}.")
     _check(where, said["topic"], paper, said["level"], said["needs"], keys)
     name = path.parent.name + "/" + path.stem
     for need in said["needs"]:

@@ -140,7 +140,7 @@ def _made(folder, name, title):
             text = text.replace(f"@{word}@", said)
         texts[folder / place] = text
     page = folder / f"book/{name}.ipynb"
-    said = {"topic": _topic(short), "paper": words["paper"], "level": 2, "needs": []}
+    said = {"topic": _topic(short), "paper": words["paper"], "level": 2, "needs": [], "tools": ["concentration"]}
     texts[page] = _notebook(texts[page], page, said, lectures.papers(folder / "book"))
     return texts
 
