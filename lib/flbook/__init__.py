@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 PUBLIC = {
     "SignalNoise": "flbook.data.signal_noise",
     "TwoLayerCNN": "flbook.models.cnn",
+    "with_start": "flbook.models.start",
     "relu": "flbook.models.activations",
     "ReLUPower": "flbook.models.activations",
     "LeakyReLU": "flbook.models.activations",
@@ -34,6 +35,7 @@ PUBLIC = {
     "PatchTraining": "flbook.dynamics.patches",
     "draw_gram": "flbook.dynamics.wishart",
     "Batches": "flbook.training.batches",
+    "PromptTraining": "flbook.training.prompted",
     "fit": "flbook.training.fit",
     "in_context": "flbook.estimators",
     "tangent_kernel": "flbook.dynamics",

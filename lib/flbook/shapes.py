@@ -21,7 +21,7 @@ A matrix times a vector, member by member: in ``torch.einsum("...n,...kn->...k",
 first, which a processor's batched product takes five to eight times faster than the other order.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -126,3 +126,22 @@ def signs(k: int, like: Tensor) -> Tensor:
     tensor([ 1.,  1., -1., -1.])
     """
     return torch.cat([like.new_ones(k // 2), -like.new_ones(k - k // 2)])
+
+
+def fits(shape: Sequence[int], ensemble: Sequence[int]) -> bool:
+    """Does a shape broadcast to that of the ensemble, without adding to it?
+
+    Parameters
+    ----------
+    shape
+        Lengths of some leading axes.
+    ensemble
+        Lengths of the ensemble axes.
+
+    Returns
+    -------
+    bool
+        True if each is that of the ensemble, or 1, or absent.
+    """
+    pairs = zip(reversed(shape), reversed(ensemble), strict=False)
+    return len(shape) <= len(ensemble) and all(size in (1, axis) for size, axis in pairs)

@@ -208,6 +208,37 @@ class SignalNoise(Checked):
         xi = self.noise(rng.normal((self.n, self.d), seed, "noise"))
         return Sample(torch.stack([self.signal(y), xi], dim=-2), observed, y, self.mu, xi)
 
+    def given(self, y: Tensor, xi: Tensor, observed: Tensor | None = None) -> Sample:
+        """A training sample of one's own draws, in the form of `draw`, with this model's signal.
+
+        Parameters
+        ----------
+        y
+            True labels, -1 or +1, shape ``(*E, n)``.
+        xi
+            Noise patches, shape ``(*E, n, d)``; they are taken as they are.
+        observed
+            Labels to train on, of the shape of y; the true ones if None.
+
+        Returns
+        -------
+        Sample
+            The n samples in float64, ``x`` of shape ``(*E, n, 2, d)``.
+
+        Raises
+        ------
+        ValueError
+            If shapes clash, or labels are not -1 or +1.
+        """
+        observed = y if observed is None else observed
+        if xi.shape != (*y.shape, self.d) or observed.shape != y.shape:
+            raise ValueError(f"y, xi and observed must have the shapes (*E, n), (*E, n, {self.d}) and (*E, n); got "
+                             f"{tuple(y.shape)}, {tuple(xi.shape)} and {tuple(observed.shape)}")
+        if not bool(((y.abs() == 1) & (observed.abs() == 1)).all()):
+            raise ValueError("y and observed must be labels, -1 or +1; got other numbers")
+        y, xi, observed = y.double(), xi.double(), observed.double()
+        return Sample(torch.stack([self.signal(y), xi], dim=-2), observed, y, self.mu, xi)
+
     @property
     def test_law(self):
         """The exact law of what fresh noise does to given weights: `noise_preactivations` of this model.

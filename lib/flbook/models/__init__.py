@@ -4,6 +4,7 @@ from flbook.models.activations import LeakyReLU, ReLUPower, erf, gelu, identity,
 from flbook.models.cnn import TwoLayerCNN
 from flbook.models.convnet import ConvNet
 from flbook.models.random_features import RandomFeatures
+from flbook.models.start import with_start
 from flbook.models.two_layer import TwoLayer
 
 __all__ = [
@@ -19,4 +20,5 @@ __all__ = [
     "relu",
     "softplus",
     "tanh",
+    "with_start",
 ]

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from flbook import rng
 from flbook.domains import Checked, Count, Natural
-from flbook.training.problem import Problem, WrappedProblem
+from flbook.training.problem import Problem, WrappedProblem, of_step
 
 
 @dataclass
@@ -25,6 +25,8 @@ class Batches(WrappedProblem, Checked):
         Samples of a batch, from 1 to n.
     seed
         Of the shuffles.
+    given
+        Batches of one's own in their place: of each step the places among the n samples, shape ``(steps, size)``.
 
     Raises
     ------
@@ -43,12 +45,15 @@ class Batches(WrappedProblem, Checked):
     problem: Problem
     size: Count = 100
     seed: Natural = 0
+    given: Tensor | None = None
 
     def __post_init__(self):
         super().__post_init__()
         self.n = self.problem.observed.shape[-1]
         if self.size > self.n:
             raise ValueError(f"size must lie between 1 and n = {self.n}, samples of a batch; got {self.size}")
+        if self.given is not None:
+            check_places(self.given, self.size, self.n)
         self._shuffler, self._passes = rng.generator(self.seed, "batches"), []
 
     def places(self, step: int) -> Tensor:
@@ -64,6 +69,8 @@ class Batches(WrappedProblem, Checked):
         Tensor
             Places among the n samples, shape ``(size,)``.
         """
+        if self.given is not None:
+            return of_step("given", self.given, step).to(self.problem.observed.device)
         number, within = divmod(step, self.n // self.size)
         while len(self._passes) <= number:  # shuffles come out of one stream in order; each is drawn once and kept
             self._passes.append(torch.randperm(self.n, generator=self._shuffler).to(self.problem.observed.device))
@@ -113,3 +120,26 @@ class Batches(WrappedProblem, Checked):
             Batches of the same size and seed.
         """
         return replace(self, problem=self.problem.frozen())
+
+
+def check_places(given: Tensor, size: int, n: int) -> None:
+    """Refuse given batches that are not places among the samples.
+
+    Parameters
+    ----------
+    given
+        Places, shape ``(steps, size)``.
+    size, n
+        Samples of a batch, and of all.
+
+    Raises
+    ------
+    ValueError
+        If they have another shape, or are no whole numbers from 0 to n - 1.
+    """
+    if given.ndim != 2 or given.shape[-1] != size:
+        raise ValueError(f"given must have the shape (steps, {size}), the places of each step's batch; got "
+                         f"{tuple(given.shape)}")
+    if given.is_floating_point() or bool(((given < 0) | (given >= n)).any()):
+        raise ValueError(f"given must hold places, whole numbers from 0 to {n - 1}; got {given.dtype} from "
+                         f"{given.min().item():g} to {given.max().item():g}")

@@ -52,6 +52,7 @@ def fit(
     record: Sequence[Quantity] = (),
     ensemble: Sequence[str] = (),
     at: Sequence[int] | None = None,
+    start: Params | None = None,
 ) -> Trained:
     """Take `steps` steps of a rule on a problem, recording quantities on the way.
 
@@ -71,6 +72,10 @@ def fit(
         Names of the ensemble axes, in order.
     at
         Steps to record at; by default log-spaced, because learning happens on a logarithmic clock.
+    start
+        Parameters before training, in the form of ``problem.start()``; the problem's own if None. What a lazy rival
+        expands about, or coefficients are counted from, is the problem's: give those to the model, by
+        `flbook.with_start`.
 
     Returns
     -------
@@ -81,7 +86,8 @@ def fit(
     Raises
     ------
     ValueError
-        Before the first step: the rule leaves the span in which the problem keeps its weights, or axes are not named.
+        Before the first step: the rule leaves the span in which the problem keeps its weights, axes are not named, or
+        the given start has not the form of the problem's.
 
     Examples
     --------
@@ -97,7 +103,8 @@ def fit(
     if record and not at:
         raise ValueError(f"at must name at least one step from 0 to {steps}, to record {record[0].name}")
     check_fit(problem, rule)
-    params = problem.decaying(problem.start()) if rule.decays else problem.start()
+    params = problem.start() if start is None else _given(problem, start)
+    params = problem.decaying(params) if rule.decays else params
     for quantity in record:
         _check_axes(quantity, quantity.of(params), ensemble)
     state = rule.start(params)
@@ -120,6 +127,15 @@ def _forecast(steps: int, seconds: float) -> None:
     if minutes > LONG:
         takes = next(f"{minutes / size:,.0f} {unit}" for size, unit in UNITS if minutes >= 2 * size)
         print(f"flbook: {steps:,} steps of {seconds * 1e3:.2g} ms take about {takes}", file=sys.stderr, flush=True)
+
+
+def _given(problem: Problem, start: Params) -> Params:
+    """A copy of a given start, in the form of the problem's own."""
+    own = problem.start()
+    wanted, got = ({name: tuple(p.shape) for name, p in params.items()} for params in (own, start))
+    if wanted != got:
+        raise ValueError(f"start must hold the parameters of the problem, of shapes {wanted}; got {got}")
+    return {name: start[name].detach().to(p).clone() for name, p in own.items()}
 
 
 def _check_axes(quantity: Quantity, value: Tensor, ensemble: Sequence[str]) -> None:

@@ -1,7 +1,6 @@
 """Problems in weights: a network, data and a loss, differentiated by autograd; trained freely, or held lazy."""
 
 import copy
-from collections.abc import Sequence
 from functools import reduce
 from typing import Any
 
@@ -9,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from flbook.shapes import per_member
+from flbook.shapes import fits, per_member
 from flbook.training.losses import check_labels, logistic
 from flbook.training.problem import Params, Problem
 
@@ -57,7 +56,7 @@ class Training(Problem):
         self.model, self.x, self.observed, self.loss, self.column = model, x.to(like), observed.to(like), loss, False
         self.ensemble = self._members(self.x[(0,) * lead], self.observed[(0,) * (observed.ndim - 1)])
         for name, given in (("x", x.shape[:lead]), ("observed", observed.shape[:-1])):
-            if not _fits(given, self.ensemble):
+            if not fits(given, self.ensemble):
                 raise ValueError(f"the model's parameters carry the ensemble axes, of shape {tuple(self.ensemble)}; "
                                  f"those of {name}, of shape {tuple(given)}, do not fit them")
 
@@ -416,9 +415,3 @@ class ScaledTraining(Training):
 
 class LazyScaledTraining(LazyTraining, ScaledTraining):
     """The tangent of `ScaledTraining`, the limit that it has as alpha grows."""
-
-
-def _fits(shape: Sequence[int], ensemble: Sequence[int]) -> bool:
-    """Does a shape broadcast to that of the ensemble, without adding to it?"""
-    pairs = zip(reversed(shape), reversed(ensemble), strict=False)
-    return len(shape) <= len(ensemble) and all(size in (1, axis) for size, axis in pairs)

@@ -18,8 +18,8 @@ from torch import Tensor
 
 from flbook import rng
 from flbook.domains import Checked, Count, FlipProbability, Fraction, Natural, NonNegative, Positive
-from flbook.shapes import per_member
-from flbook.training.problem import Params, Problem, Rule, WrappedProblem
+from flbook.shapes import fits, per_member
+from flbook.training.problem import Params, Problem, Rule, WrappedProblem, of_step
 
 Scalar = float | Tensor
 AHEAD = 16  # steps for which label noise is drawn at once
@@ -319,11 +319,14 @@ class LabelNoise(_Plain):
     seed, axis
         Of the flips. One number draws them for the whole ensemble; a tuple gives each member along `axis` a stream of
         its own, shared by the other axes, so that a cell's value does not change with the grid around it.
+    noise
+        Flips of one's own in place of drawn ones: :math:`\epsilon_i`, -1 or +1, shape ``(steps, *#E, n)``.
 
     Raises
     ------
     ValueError
-        If a number is outside its range, or there are not as many seeds as members along `axis`.
+        If a number is outside its range, there are not as many seeds as members along `axis`, or `noise` is not made
+        of -1 and +1 or ends before training does.
 
     Examples
     --------
@@ -339,6 +342,26 @@ class LabelNoise(_Plain):
     flip_prob: FlipProbability | Tensor
     seed: Natural | tuple[Natural, ...] = 0
     axis: Natural = 0
+    noise: Tensor | None = None
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.noise is not None and not bool((self.noise.abs() == 1).all()):
+            raise ValueError("noise must hold -1 where a label is flipped and +1 where it is not; got other numbers")
+
+    def check(self, problem: Problem) -> None:
+        """Refuse given flips of another number than there are samples.
+
+        Parameters
+        ----------
+        problem
+            The problem to train on.
+        """
+        if self.noise is not None:
+            n, lead = problem.sample_indices()[0], self.noise.shape[1:-1]
+            if self.noise.ndim < 2 or self.noise.shape[-1] != n or not fits(lead, problem.ensemble):
+                raise ValueError(f"noise must have the shape (steps, *E, {n}), E the ensemble axes, here "
+                                 f"{tuple(problem.ensemble)}; got {tuple(self.noise.shape)}")
 
     def start(self, params: Params) -> tuple[int, None]:
         """The number of the next step, of which the flips are a function; none drawn yet.
@@ -374,6 +397,10 @@ class LabelNoise(_Plain):
         """
         taken, ahead = state
         n, places = problem.sample_indices()
+        if self.noise is not None:
+            sign = of_step("noise", self.noise, taken).to(problem.observed)[..., places]
+            grad = problem.gradient(params, observed=sign * problem.observed)
+            return _moved(params, self.lr, grad), (taken + 1, None)
         if ahead is None or not len(ahead):
             ahead = torch.stack([self._unit(problem.ensemble, n, taken + k) for k in range(AHEAD)]).to(problem.observed)
         unit = ahead[0][..., places]

@@ -94,7 +94,7 @@ def at_every_position(model: nn.Module, prompts: Prompts) -> Tensor:
     return (predictions(x, y) - y).square().mean((-2, -1))
 
 
-def at_the_query(model: nn.Module, prompts: Prompts) -> Tensor:
+def at_the_query(model: Callable[..., Tensor], prompts: Prompts) -> Tensor:
     """Mean squared error at the queries, over the prompts of a batch; shape ``*S``.
 
     Parameters

@@ -540,6 +540,34 @@ def refuse(problem: Problem, **given: Tensor | None) -> None:
             raise ValueError(f"{type(problem).__name__} takes no {name}: it is trained on what it was made of")
 
 
+def of_step(name: str, given: Tensor, step: int) -> Tensor:
+    """What was given for one step of training, in the place of a draw.
+
+    Parameters
+    ----------
+    name
+        Of the argument, for the error.
+    given
+        What was given, one entry a step along the leading axis.
+    step
+        Number of the step, counted from 0.
+
+    Returns
+    -------
+    Tensor
+        The entry of this step.
+
+    Raises
+    ------
+    ValueError
+        If there are not as many.
+    """
+    if step >= len(given):
+        raise ValueError(f"{name} holds the draws of {len(given)} steps, the leading axis of its shape "
+                         f"{tuple(given.shape)}; step {step}, counted from 0, has none")
+    return given[step]
+
+
 def convert(problem: Any, kind: type) -> Any:
     """The same fields in another class of problem: a rival of it.
 

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from flbook import rng
 from flbook.lectures.foundation_models.denoising_from_scratch.noise_schedule import NoiseSchedule
-from flbook.training.problem import Params, PopulationProblem
+from flbook.training.problem import Params, PopulationProblem, of_step
 
 
 class NoisyBatch(NamedTuple):
@@ -26,6 +26,14 @@ class NoisyBatch(NamedTuple):
 
     noisy: Float[Tensor, "..."]
     t: Int[Tensor, "*E b"]
+    noise: Float[Tensor, "..."]
+
+
+class GivenNoise(NamedTuple):
+    """What is drawn for each step, its leading axis: clean samples, their steps t, and the noise."""
+
+    x: Float[Tensor, "..."]
+    t: Int[Tensor, "steps *E b"]
     noise: Float[Tensor, "..."]
 
 
@@ -47,7 +55,7 @@ class NoisePrediction(PopulationProblem):
     """A problem for `flbook.fit`: every step sees a fresh batch with fresh noise.
 
     model: called with noisy samples and steps t. law: its ``draw(batch, seed, step)`` returns clean samples. The draws
-    of a step are a function of seed and step.
+    of a step are a function of seed and step, or ``given``, which then takes the place of the law.
     """
 
     model: nn.Module
@@ -56,6 +64,14 @@ class NoisePrediction(PopulationProblem):
     seed: int | tuple[int, ...] = 0
     batch: int = 64
     number: int = 0
+    given: GivenNoise | None = None
+
+    def __post_init__(self):
+        if self.given is not None:
+            x, t, noise = (tuple(part.shape) for part in self.given)
+            if x != noise or x[: len(t)] != t:
+                raise ValueError("given must hold samples and noise of shape (steps, *E, b, ...) and their t of shape "
+                                 f"(steps, *E, b); got {x}, {noise} and {t}")
 
     def start(self) -> Params:
         """The parameters before training."""
@@ -67,6 +83,9 @@ class NoisePrediction(PopulationProblem):
 
     def sample(self, like: Tensor) -> NoisyBatch:
         """The batch of this step, drawn on the CPU."""
+        if self.given is not None:
+            x, t, noise = (of_step("given", part, self.number).to(like.device) for part in self.given)
+            return NoisyBatch(self.schedule.noised(x.to(like), t, noise.to(like)), t, noise.to(like))
         x = self.law.draw(self.batch, self.seed, self.number).to(like)
         lead = 1 if isinstance(self.seed, tuple) else 0
         noise = rng.normal(tuple(x.shape[lead:]), self.seed, f"noise {self.number}", dtype=torch.float32).to(like)

@@ -23,7 +23,7 @@ from torch import Tensor
 from flbook import rng
 from flbook.domains import Checked, Count, FlipProbability, Natural, Probability, Seeds
 from flbook.dynamics.patches import LazyPatchTraining, PatchTraining
-from flbook.training.problem import Params, convert
+from flbook.training.problem import Params, convert, of_step
 
 _BLOCK = 50  # steps whose draws come out of one stream
 
@@ -208,19 +208,28 @@ class PastedTraining(PatchTraining):
         `Cutout` or `CutMix`.
     seed
         Of the draws; a tuple gives each member of the ensemble, which then has one axis, draws of its own.
+    given
+        Draws of one's own in their place: a `Paste` whose parts have a leading axis of the steps.
 
     Raises
     ------
     ValueError
-        If the recipe does not fit the patches.
+        If the recipe or the given draws do not fit the patches.
     """
 
     recipe: Any = Cutout(0)
     seed: Seeds = 0
+    given: Paste | None = None
 
     def __post_init__(self):
         super().__post_init__()
-        self.recipe.check(self.mix.shape[-2])
+        n, patches = self.mix.shape[-3:-1]
+        self.recipe.check(patches)
+        if self.given is not None:
+            partner, own = (tuple(part.shape) for part in self.given)
+            if own != (*partner, patches) or partner[-1] % n:
+                raise ValueError(f"given must hold partners of shape (steps, *E, R n), n = {n}, and own patches of "
+                                 f"shape (steps, *E, R n, {patches}); got {partner} and {own}")
         object.__setattr__(self, "_blocks", {})
         object.__setattr__(self, "_paste", None)
 
@@ -228,6 +237,11 @@ class PastedTraining(PatchTraining):
         """The problem of what is drawn at this step."""
         if not self.recipe.random:
             return self
+        if self.given is not None:
+            now, device = copy.copy(self), self.observed.device
+            drawn = (of_step("given", part, step).to(device) for part in self.given)
+            object.__setattr__(now, "_paste", Paste(*drawn))
+            return now
         block, within = divmod(step, _BLOCK)
         if block not in self._blocks:  # one block is kept
             n, patches = self.mix.shape[-3:-1]

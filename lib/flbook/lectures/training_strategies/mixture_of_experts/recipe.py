@@ -13,7 +13,7 @@ from flbook.domains import Checked, NonNegative, Positive, Seeds, checked_argume
 from flbook.lectures.training_strategies.mixture_of_experts.experts import DoubleSoftmax, Experts
 from flbook.shapes import per_member
 from flbook.training.network import Training
-from flbook.training.problem import Params, Problem
+from flbook.training.problem import Params, Problem, of_step
 
 
 class ExpertTraining(Training):
@@ -27,17 +27,25 @@ class ExpertTraining(Training):
         Of the noise: one number, or one for each member along the ensemble's axis.
     route
         If given, shape ``(*E, n)``, the numbers of the experts that learn from the samples: there is no router then.
+    given
+        Routing noise of one's own in place of a drawn one, shape ``(steps, *#E, n, M)``.
     """
 
     @checked_arguments
     def __init__(self, model: Experts, x: Tensor, observed: Tensor, loss=None, seed: Seeds = 0,
-                 route: Int[Tensor, "*E n"] | None = None):
-        self.noise, self.seed, self.route = 0.0, seed, route
+                 route: Int[Tensor, "*E n"] | None = None, given: Float[Tensor, "steps *E n M"] | None = None):
+        self.noise, self.seed, self.route, self.given = 0.0, seed, route, given
+        if given is not None and given.shape[-2:] != (observed.shape[-1], model.experts):
+            raise ValueError(f"given must have the shape (steps, *E, {observed.shape[-1]}, {model.experts}), samples "
+                             f"and experts last; got {tuple(given.shape)}")
         super().__init__(model, x, observed, DoubleSoftmax() if loss is None else loss)
 
     def at(self, step: int) -> "ExpertTraining":
         """The problem under the routing noise of a step."""
         there, shape = copy.copy(self), (self.total, self.model.experts)
+        if self.given is not None:
+            there.noise = of_step("given", self.given, step).to(self.x)
+            return there
         there.noise = rng.over_seeds(
             lambda one: torch.rand(shape, generator=rng.generator(one, f"routing {step}")), self.seed).to(self.x)
         return there
