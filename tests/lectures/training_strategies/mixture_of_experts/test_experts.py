@@ -116,3 +116,20 @@ def test_the_routers_first_step_and_the_race_are_those_of_the_proposition(expert
     race = sign * kappa * power * params["w"][..., :4] ** (power - 1)
     slope = (-grad["w"][..., :4] * race).sum() / race.square().sum()
     assert slope.item() == pytest.approx(1, abs=0.05)
+
+
+def test_a_given_start_and_given_noise_replace_what_is_drawn():
+    sample, drawn = DATA.draw((0, 1)), network()
+    given = network(start=(drawn.w.detach(), drawn.b.detach()), seed=(5, 6))
+    assert torch.equal(given.w, drawn.w) and torch.equal(given.b, drawn.b)
+    own = ExpertTraining(drawn, sample.x, sample.observed, seed=(0, 1))
+    noise = torch.stack([own.at(step).noise for step in range(3)])
+    told = ExpertTraining(given, sample.x, sample.observed, noise=noise)
+    assert torch.equal(told.at(2).train_loss(told.start()), own.at(2).train_loss(own.start()))
+    assert not torch.equal(told.at(1).noise, told.at(2).noise)
+    with pytest.raises(ValueError, match="^noise must have a row for each step; step 3"):
+        told.at(3)
+    with pytest.raises(ValueError, match="^noise must have shape"):
+        ExpertTraining(given, sample.x, sample.observed, noise=noise[..., 1:])
+    with pytest.raises(ValueError, match="^start must have the shapes"):
+        network(start=(drawn.w.detach()[0], drawn.b.detach()))

@@ -57,11 +57,13 @@ class Experts(nn.Module):
         One seed is one network; a tuple of seeds is an ensemble with one leading axis.
     dtype
         Of the parameters.
+    start
+        If given, ``w`` and ``b`` of the start in place of drawn ones, in the shapes above.
 
     Raises
     ------
     ValueError
-        If an argument is out of its domain.
+        If an argument is out of its domain, or a given start has other shapes.
 
     Source: Chen et al. (2022), Section 3.
 
@@ -84,6 +86,7 @@ class Experts(nn.Module):
         shrink: Positive = 1e-3,
         seed: Seeds = 0,
         dtype: torch.dtype = torch.float32,
+        start: tuple[Tensor, Tensor] | None = None,
     ):
         super().__init__()
         self.activation, self.gate, self.experts = activation, gate, experts
@@ -93,9 +96,13 @@ class Experts(nn.Module):
             unit = torch.rand((experts, 2, filters, d + 1), generator=stream, dtype=torch.float64)
             return shrink * (2 * unit - 1) / d**0.5
 
-        start = rng.over_seeds(uniform, seed).to(dtype)
-        self.theta = nn.Parameter(start.new_zeros((*start.shape[:-3], d)))
-        self.w, self.b = nn.Parameter(start[..., :d].clone()), nn.Parameter(start[..., d].clone())
+        drawn = rng.over_seeds(uniform, seed).to(dtype)
+        w, b = (drawn[..., :d], drawn[..., d]) if start is None else start
+        if start is not None and (w.shape, b.shape) != (drawn.shape[:-1] + (d,), drawn.shape[:-1]):
+            wanted = (*drawn.shape[:-1], d), tuple(drawn.shape[:-1])
+            raise ValueError(f"start must have the shapes {wanted}; got {tuple(w.shape), tuple(b.shape)}")
+        self.theta = nn.Parameter(drawn.new_zeros((*drawn.shape[:-3], d)))
+        self.w, self.b = nn.Parameter(w.to(dtype).clone()), nn.Parameter(b.to(dtype).clone())
 
     def logits(self, x: Float[Tensor, "*#E n P d"]) -> Float[Tensor, "*E n M"]:
         """What the router says of n samples."""

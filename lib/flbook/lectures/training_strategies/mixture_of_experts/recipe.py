@@ -27,17 +27,32 @@ class ExpertTraining(Training):
         Of the noise: one number, or one for each member along the ensemble's axis.
     route
         If given, shape ``(*E, n)``, the numbers of the experts that learn from the samples: there is no router then.
+    noise
+        If given, shape ``(steps, *E, n, M)``, the routing noise of every step in place of one that is drawn.
+
+    Raises
+    ------
+    ValueError
+        If the noise does not have one number for each sample and expert, or a step is beyond it.
     """
 
     @checked_arguments
     def __init__(self, model: Experts, x: Tensor, observed: Tensor, loss=None, seed: Seeds = 0,
-                 route: Int[Tensor, "*E n"] | None = None):
-        self.noise, self.seed, self.route = 0.0, seed, route
+                 route: Int[Tensor, "*E n"] | None = None, noise: Tensor | None = None):
+        self.noise, self.seed, self.route, self.every_noise = 0.0, seed, route, noise
         super().__init__(model, x, observed, DoubleSoftmax() if loss is None else loss)
+        shape = (*model.theta.shape[:-2], self.total, model.experts)
+        if noise is not None and noise.shape[1:] != shape:
+            raise ValueError(f"noise must have shape (steps, {', '.join(map(str, shape))}); got {tuple(noise.shape)}")
 
     def at(self, step: int) -> "ExpertTraining":
         """The problem under the routing noise of a step."""
         there, shape = copy.copy(self), (self.total, self.model.experts)
+        if self.every_noise is not None:
+            if step >= len(self.every_noise):
+                raise ValueError(f"noise must have a row for each step; step {step} is beyond {len(self.every_noise)}")
+            there.noise = self.every_noise[step].to(self.x)
+            return there
         there.noise = rng.over_seeds(
             lambda one: torch.rand(shape, generator=rng.generator(one, f"routing {step}")), self.seed).to(self.x)
         return there
@@ -52,7 +67,8 @@ class ExpertTraining(Training):
     def batch(self, places: Tensor) -> "ExpertTraining":
         """The same problem on some of its samples, without noise."""
         part = super().batch(places)
-        part.noise, part.route = 0.0, None if self.route is None else self.route.index_select(-1, places)
+        part.noise, part.every_noise = 0.0, None
+        part.route = None if self.route is None else self.route.index_select(-1, places)
         return part
 
     def dispatch(self, params: Params, x: Tensor) -> Int[Tensor, "*E n"]:
