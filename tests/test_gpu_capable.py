@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from whole_library import classes
 
 from flbook.data import SignalNoise
-from flbook.data.prompts import LinearPrompts
+from flbook.data.prompts import LinearPrompts, Prompts, map_tensors
 from flbook.dynamics import Gram, GramTraining
 from flbook.dynamics.patches import PatchTraining
 from flbook.dynamics.weights import WeightTraining
@@ -92,6 +92,7 @@ from flbook.training.batches import Batches
 from flbook.training.fit import fit
 from flbook.training.network import ScaledTraining, Training
 from flbook.training.problem import EmpiricalProblem, PopulationProblem, Problem, WrappedProblem
+from flbook.training.prompted import PromptTraining
 
 META = torch.device("meta")
 N, D, M, L = 6, 8, 2, 4
@@ -212,6 +213,11 @@ NETWORKS = {  # a network and what it is asked
     PointDenoiser: lambda: (PointDenoiser(D, 4), torch.randn(3, D), torch.ones(3)),
     PictureDenoiser: lambda: (PictureDenoiser(2), torch.randn(3, 1, 8, 8), torch.ones(3)),
 }
+def given_prompts() -> Prompts:
+    """Prompts of two steps."""
+    return map_tensors(LinearPrompts(n=N, d=3).draw(5, 0), lambda t: torch.stack([t, t]))
+
+
 PROBLEMS = {
     "Training": lambda: Training(cnn(), SAMPLE.x, SAMPLE.observed),
     "LazyTraining": lambda: Training(cnn(), SAMPLE.x, SAMPLE.observed).lazy(),
@@ -244,6 +250,7 @@ PROBLEMS = {
     "PooledTraining": lambda: PooledTraining.of(tokens(False)),
     "SpanTraining": span,
     "ContrastiveTraining": lambda: drawn_pairs(TwoModalities(n=4, d=20), M, 0.1, TWO_MODALITIES, 2, (0, 1)),
+    "PromptTraining": lambda: PromptTraining(LinearAttention(torch.zeros(3, 3), N), given_prompts()),
     "MomentTraining": lambda: MomentTraining(LinearPrompts(n=N, d=3), 2, 4, (0, 1)),
     "OrthogonalNoise": lambda: OrthogonalNoise(torch.tensor([2.0, 3.0]), torch.tensor([0.1]), 4),
     "ConceptPretraining": lambda: concept(concepts.ConceptPretraining),

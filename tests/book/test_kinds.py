@@ -137,3 +137,15 @@ def test_lines_are_counted_by_what_they_are(source, total, content):
 def test_the_share_is_over_all_pages():
     pages = [[code("x = 1\ny = 2\nprint(x)")], [code("print(1)"), code("plots.show(fig)"), code("z = 3")]]
     assert kinds.share(pages) == 3 / 5
+
+
+def test_a_cell_from_scratch_uses_nothing_of_the_library():
+    cells = [
+        {"cell_type": "code", "source": "from flbook import fit as train, plots\nimport torch"},
+        {"cell_type": "markdown", "source": "from flbook import nothing"},
+        {"cell_type": "code", "source": "# @title Set-up\nfrom flbook.models.activations import relu"},
+    ]
+    names = kinds.imported(cells)
+    assert names == {"flbook", "train", "plots", "relu"}
+    assert kinds.from_scratch("w = torch.zeros(2)\nfor _ in range(3):\n    w = w - 0.1 * w", names)
+    assert not kinds.from_scratch("f = lambda w, x: relu(x @ w)", names) and not kinds.from_scratch("files = !ls", names)

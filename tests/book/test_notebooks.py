@@ -20,7 +20,7 @@ SETUP = re.compile(
 )
 PLACES = re.compile(r"(?<![\w.:/-])/(home|root|tmp|work|mnt|opt|usr|var|Users|private)/|[A-Z]:\\\\|site-packages")
 SIDES = r"\b(?:left|middle|right|upper|lower) panel"
-LONGER: dict[str, int] = {}  # pages with a visible cell of more than 15 lines, and how many it may have
+LONGEST, SCRATCH = 15, 40  # lines of a visible cell, and of one that trains a model without the library
 ENCODED = re.compile(r"[A-Za-z0-9+/=\\]{200,}")  # pictures inside text, where a path could occur by chance
 
 
@@ -80,8 +80,10 @@ def test_every_cell_is_marked_by_its_kind(notebook):
 
 
 def test_what_is_visible_is_for_reading(notebook):
-    longest = max((kinds.lines(source) for source in kinds.visible(notebook.cells)), default=0)
-    assert longest <= LONGER.get(notebook.name, 15), "lines of a visible cell"
+    names = kinds.imported(notebook.cells)
+    for source in kinds.visible(notebook.cells):
+        limit = SCRATCH if kinds.from_scratch(source, names) else LONGEST
+        assert kinds.lines(source) <= limit, f"lines of a visible cell:\n{source}"
 
 
 def test_code_fits_the_page(notebook):

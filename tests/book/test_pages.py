@@ -82,3 +82,21 @@ def test_the_list_names_pages_and_counts(lectures):
     names = {page.name.removeprefix("book/") for page in lectures}
     assert set(TODO) <= names
     assert {count for counts in TODO.values() for count in counts} <= {*COUNTS, *IN_BROWSER}
+
+
+# Pages in the second form: their model is drawn, and trained in one cell without the library.
+SECOND_FORM = {
+    "benign_overfitting/relu_heatmap",
+    "in_context_learning/linear_attention",
+}
+
+
+@pytest.mark.parametrize("name", sorted(SECOND_FORM))
+def test_the_model_is_drawn_and_trained_from_scratch(lectures, name):
+    (page,) = (page for page in lectures if page.name == f"book/{name}")
+    about = [output.get("metadata", {}).get("flbook", {}) for output in page.outputs]
+    assert any("schematic" in of for of in about), "a drawing of the model, by plots.Schematic"
+    names = kinds.imported(page.cells)
+    scratch = [source for source in kinds.visible(page.cells) if kinds.from_scratch(source, names)]
+    assert any(20 <= kinds.lines(source) <= 40 and "range(" in source for source in scratch), "a cell that trains it"
+    assert page.symbols, "a table of its symbols"

@@ -14,6 +14,7 @@ from flbook.plots.look import CHANCE, NOISE, SIGNAL, TEST, THEORY, TRAIN, log_ti
 from flbook.plots.overview import overview
 from flbook.plots.phase import phase_diagram
 from flbook.plots.picture import png, show
+from flbook.plots.schematic import Schematic
 from flbook.plots.series import series
 from flbook.plots.tiles import filter_sheet, picture_sheet
 
@@ -21,6 +22,7 @@ __all__ = [
     "CHANCE",
     "NOISE",
     "SIGNAL",
+    "Schematic",
     "TEST",
     "THEORY",
     "TRAIN",

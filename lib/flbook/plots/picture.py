@@ -17,6 +17,8 @@ from matplotlib.figure import Figure
 from matplotlib.gridspec import GridSpec
 from matplotlib.image import AxesImage
 
+from flbook.plots.schematic import WIDTH, Schematic
+
 DPI = 110  # at which a figure's inches are shown; the PNG has more, for screens with finer dots
 WIDE = (8.2, 3.5)  # inches of two panels side by side: shown in the page's column, their text is still 9 pt
 
@@ -41,15 +43,16 @@ def png(fig: Figure, dpi: int = 200, colours: int = 256) -> bytes:
     return small(drawn(fig, dpi), colours)
 
 
-def show(fig: Figure | plt.Axes, alt: str, caption: str = "", name: str = "") -> None:
+def show(fig: Figure | plt.Axes | Schematic, alt: str = "", caption: str = "", name: str = "") -> None:
     """Show a figure as the output of a cell, with the text that stands for it where it is not seen; closes the figure.
 
     Parameters
     ----------
     fig
-        The figure, or one of its axes.
+        The figure, or one of its axes; or the schematic of a model, which a page shows as its width and theme ask.
     alt
-        What the figure shows, in words; it goes into the output's metadata, from where the book's pages take it.
+        What the figure shows, in words; it goes into the output's metadata, from where the book's pages take it. A
+        schematic says it itself if this is empty.
     caption
         What to look for, as Markdown with formulas but without cross-references, because it stands under the figure in
         every notebook too. The page numbers the figures that have one.
@@ -61,6 +64,8 @@ def show(fig: Figure | plt.Axes, alt: str, caption: str = "", name: str = "") ->
     ValueError
         If `alt` is empty, or if there is a name and no caption.
     """
+    if isinstance(fig, Schematic):
+        return _show_schematic(fig, alt or fig.alt, caption, name)
     if not isinstance(alt, str) or not alt.strip():
         raise ValueError("alt must say in words what the figure shows, for readers who do not see it; it is empty")
     from IPython.display import display
@@ -73,6 +78,17 @@ def show(fig: Figure | plt.Axes, alt: str, caption: str = "", name: str = "") ->
     plt.close(figure)
     flbook = {"alt": alt} | scales | {key: _text(value) for key, value in variants.items()}
     display(data, raw=True, metadata={"image/png": {"width": width, "alt": alt}, "flbook": flbook})
+    under(caption, name)
+
+
+def _show_schematic(schematic: Schematic, alt: str, caption: str, name: str) -> None:
+    """A notebook shows the light picture of a schematic, on a light ground; the others travel with it."""
+    from IPython.display import display
+
+    pictures = {key: _text(value) for key, value in schematic.pictures().items()}
+    data = {"image/png": pictures.pop("light"), "text/plain": alt}
+    shown = {"width": WIDTH, "alt": alt, "needs_background": "light"}
+    display(data, raw=True, metadata={"image/png": shown, "flbook": {"alt": alt, "schematic": pictures}})
     under(caption, name)
 
 

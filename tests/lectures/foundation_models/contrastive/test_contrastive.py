@@ -48,3 +48,14 @@ def test_the_last_epoch_is_the_end_of_the_history():
     history, last = epochs.histories(setting), epochs.experiment.measure(setting)
     np.testing.assert_allclose(history.train_loss.isel(step=-1), last.train_loss)
     assert last.accuracy.dims == ("variation", "encoders", "seed")
+
+
+def test_the_border_needs_a_small_start():
+    found = contrastive.starts(replace(SMALL, seed=tuple(range(4)))).accuracy.mean("seed").sel(pair=6.0)
+    assert float(found.sel(start=1e-3)) > 0.9 > 0.8 > float(found.sel(start=1.0))
+
+
+def test_rates_are_equal_near_two_where_noise_patches_are_equally_long():
+    setting = replace(SMALL, pair=(2.0,), d=(400, 10**6), seed=tuple(range(4)))
+    border = contrastive.rates(setting).border.mean("seed").values
+    assert border[0] > border[1] and border[1] == pytest.approx(2.0, abs=0.01)

@@ -53,7 +53,7 @@ def test_a_classifier_fits_and_says_its_accuracy():
     assert (diffusion.accuracy(strong, params) > 0.99).all() and (strong.train_loss(params) < 0.05).all()
     turned = replace(strong, a=-strong.a)
     assert (diffusion.accuracy(turned, params) < 0.01).all()
-    signal, noise = diffusion.largest(strong, params)
+    signal, noise = diffusion.seen(strong, params)
     assert (signal > 3 * noise).all()
 
 
@@ -68,3 +68,13 @@ def test_refusals():
         replace(TINY, n=5)
     with pytest.raises(ValueError, match=r"^d must be at least n \+ m \+ 2 = 16"):
         replace(TINY, d=15)
+
+
+def test_a_probe_tells_a_class_as_far_as_it_was_seen_more_often():
+    setting = Setting.at_noise_one(5.0, seed=(0, 1))
+    told = []
+    for plus in (15, 20):
+        training = diffusion.with_classes(diffusion.denoiser(setting, *setting.n_snr2, 5.0, 0.2), plus)
+        params, _ = fit(training, GradientDescent(0.7 * setting.lr(*setting.n_snr2, 5.0, 0.2)), 600)
+        told.append(float(diffusion.probed(training, params).mean()))
+    assert abs(told[0] - 0.5) < 0.02 and told[1] > 0.6

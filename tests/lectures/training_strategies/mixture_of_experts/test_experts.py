@@ -10,6 +10,7 @@ from flbook.lectures.training_strategies.mixture_of_experts import Cell, Setting
 from flbook.lectures.training_strategies.mixture_of_experts.clustered import ExpertClusters
 from flbook.lectures.training_strategies.mixture_of_experts.experts import DoubleSoftmax, Experts
 from flbook.lectures.training_strategies.mixture_of_experts.recipe import ExpertRecipe, ExpertTraining
+from flbook.models import with_start
 from flbook.models.activations import cube, identity
 
 DATA = ExpertClusters(n=12, d=9)
@@ -116,3 +117,18 @@ def test_the_routers_first_step_and_the_race_are_those_of_the_proposition(expert
     race = sign * kappa * power * params["w"][..., :4] ** (power - 1)
     slope = (-grad["w"][..., :4] * race).sum() / race.square().sum()
     assert slope.item() == pytest.approx(1, abs=0.05)
+
+
+def test_a_given_start_and_given_noise_replace_what_is_drawn():
+    sample, drawn = DATA.draw((0, 1)), network()
+    given = with_start(network(seed=(5, 6)), w=drawn.w.detach(), b=drawn.b.detach())
+    assert torch.equal(given.w, drawn.w) and torch.equal(given.b, drawn.b)
+    own = ExpertTraining(drawn, sample.x, sample.observed, seed=(0, 1))
+    noise = torch.stack([own.at(step).noise for step in range(3)])
+    told = ExpertTraining(given, sample.x, sample.observed, given=noise)
+    assert torch.equal(told.at(2).train_loss(told.start()), own.at(2).train_loss(own.start()))
+    assert not torch.equal(told.at(1).noise, told.at(2).noise)
+    with pytest.raises(ValueError, match="^given .*3"):
+        told.at(3)
+    with pytest.raises(ValueError, match="^given must have the shape"):
+        ExpertTraining(given, sample.x, sample.observed, given=noise[..., 1:])

@@ -5,7 +5,7 @@ useless downstream and those of two are not. This page's own: what decides is th
 noise ratios, n SNR SNR~, against 2.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -29,6 +29,7 @@ from flbook.training.fit import fit
 from flbook.training.optimizers import GradientDescent
 from flbook.training.problem import Params
 
+STARTS = 1e-3, 0.03, 0.3, 1.0  # sizes of the initial responses to noise
 THIRDS = tuple(2 ** (k / 3) for k in range(-5, 9))  # of an octave: products of two of them are others
 
 
@@ -138,3 +139,38 @@ def phase(setting: Setting, device: str = "cpu") -> xr.Dataset:
             "ratio": ("ratio", [2 ** (k / 3) for k in ratios], r"ratio of the signals $C_\mu$")}
     return labelled({"accuracy": (("n_snr2", "ratio", "seed"), two, "accuracy downstream", "fraction")},
                     axes | setting.coordinates("seed"))
+
+
+@experiment.also
+def starts(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Accuracy with two modalities over `STARTS`, the products and seeds, in the setting's first dimension."""
+    d = setting.d[0]
+    right = torch.zeros(len(STARTS), len(setting.pair), len(setting.seed))
+    for i, start in enumerate(STARTS):
+        for k, pair in enumerate(setting.pair):
+            training, params = trained(replace(setting, start=start), 2, d, pair, device)
+            right[i, k] = accuracy(training, params, setting.nu, setting.points)
+    axes = {"start": ("start", list(STARTS), "size of the initial noise responses")}
+    return labelled({"accuracy": (("start", "pair", "seed"), right, "accuracy downstream", "fraction")},
+                    axes | setting.coordinates("pair", "seed"))
+
+
+@experiment.also
+def rates(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """The product at which the signal and the fastest noise response grow equally fast; dimensions (d, seed).
+
+    With two modalities, from a start near zero, with noise orthogonal to the signals, at the setting's first product:
+    what a step adds to either response, between the steps 30 and 60.
+    """
+    pair, early, late = setting.pair[0], 30, 60
+    border = torch.zeros(len(setting.d), len(setting.seed), dtype=torch.float64)
+    for k, d in enumerate(setting.d):
+        size = (pair * d / setting.n) ** 0.5
+        data = TwoModalities(setting.n, d, size, size, orthogonal=True)
+        problem = drawn_pairs(data, setting.m, 1e-9 / d**0.5, TWO_MODALITIES, 2, setting.seed).to(device)
+        before, after = (problem.largest(fit(problem, GradientDescent(setting.lr(d)), steps).params)
+                         for steps in (early, late))
+        signal, noise = ((b / a) ** (1 / (late - early)) - 1 for a, b in zip(before, after, strict=True))
+        border[k] = pair * noise / signal
+    return labelled({"border": (("d", "seed"), border, "n SNR SNR~ of equal growth", "1")},
+                    setting.coordinates("d", "seed"))

@@ -6,6 +6,7 @@ from matplotlib.figure import Figure
 
 from flbook import plots
 
+SHADES = "#440154", "#31688E", "#20854E", "#A65F00"  # from the smallest start to the largest
 SHORT = {"one": "one modality", "two": "two modalities"}
 
 
@@ -46,6 +47,18 @@ def diagram(accuracy: xr.DataArray, border: float) -> Figure:
            "one modality alone": lambda ratio: np.full_like(np.asarray(ratio, float), border)}
     return plots.phase_diagram(accuracy, "ratio", "n_snr2", boundary=two, limits=(0.5, 1.0),
                                title="Who learns: the product decides")
+
+
+def starts(accuracy: xr.DataArray, border: float, ceiling: float) -> Figure:
+    """Accuracy over the product of the signal-to-noise ratios, by the size of the start; dashed, the border."""
+    fig, (ax,) = plots.panels(1)
+    paint = dict(zip((f"start {size:g}" for size in accuracy.start.to_numpy()), SHADES, strict=False))
+    plots.series({name: accuracy.isel(start=k) for k, name in enumerate(paint)}, "pair", paint=paint, joined=True,
+                 log="x", levels={"signal alone": ceiling, "chance": 0.5},
+                 title="The larger the start, the less there is a border", ax=ax)
+    ax.axvline(border, color=plots.look.THEORY, linestyle="--", linewidth=1.4)
+    ax.set_xlabel(r"product $n\,\mathrm{SNR}\,\widetilde{\mathrm{SNR}}$")
+    return fig
 
 
 def variation(followed: xr.Dataset, title: str) -> Figure:

@@ -6,7 +6,7 @@ and nothing of the noise where :math:`n\,\mathrm{SNR}^2` is large, and the rever
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 import xarray as xr
@@ -109,16 +109,36 @@ def classifier(setting: Setting, n_snr2: float, mu: float, device: str = "cpu") 
     return training.to(devices.device(device))
 
 
-def seen(training: DenoisingTraining, params: Params) -> tuple[torch.Tensor, torch.Tensor]:
-    """Size of the responses to the signals and to the noise patches, a mean over neurons; of a denoiser."""
-    z = training.responses(params).abs()
-    return z[..., :2].mean((-2, -1)), z[..., 2:].mean((-2, -1))
+def seen(training: DenoisingTraining | PatchTraining, params: Params) -> tuple[torch.Tensor, torch.Tensor]:
+    """Size of the responses to the signals and to the noise patches, a mean over neurons; of either network."""
+    z = training.responses(params) if isinstance(training, DenoisingTraining) else training.preactivations(params)
+    return z[..., :2].abs().mean((-2, -1)), z[..., 2:].abs().mean((-2, -1))
 
 
-def largest(training: PatchTraining, params: Params) -> tuple[torch.Tensor, torch.Tensor]:
-    """The largest responses to a signal and to a noise patch: of a classifier, whose filters specialise."""
-    z = training.preactivations(params).abs()
-    return z[..., :2].amax((-2, -1)), z[..., 2:].amax((-2, -1))
+def with_classes(training: DenoisingTraining, plus: int) -> DenoisingTraining:
+    """The same training with `plus` of the n samples in class +1."""
+    n, share = training.share.shape[0] - 2, training.share.clone()
+    share[0], share[1] = plus / n, 1 - plus / n
+    return replace(training, share=share)
+
+
+def probed(training: DenoisingTraining, params: Params, points: int = 8000) -> torch.Tensor:
+    """How often a linear probe on the neurons' responses tells the class of a signal patch noised as in training.
+
+    Fisher's discriminant from half of the points of each class, asked on the other half; from the exact law.
+    """
+    z, gram, m = training.responses(params), training.neuron_gram(params), training.basis.w_b.shape[-2]
+    generator = torch.Generator().manual_seed(0)
+    standard = torch.randn(*z.shape[:-2], 2, points, m, generator=generator, dtype=torch.float64).to(z)
+    root = torch.linalg.cholesky(gram + 1e-9 * torch.eye(m).to(gram))
+    noise = training.beta * standard @ root.mT[..., None, :, :]  # (*E, class, points, m)
+    features = training.alpha * z[..., :2].mT[..., None, :] + noise
+    known, asked = features.split(points // 2, -2)
+    mean, centred = known.mean(-2), known - known.mean(-2, keepdim=True)
+    spread = (centred.mT @ centred).mean(-3) / (points // 2)
+    along = torch.linalg.solve(spread, (mean[..., 0, :] - mean[..., 1, :])[..., None])[..., 0]
+    side = ((asked - mean.mean(-2)[..., None, None, :]) * along[..., None, None, :]).sum(-1) > 0
+    return (side[..., 0, :].double().mean(-1) + 1 - side[..., 1, :].double().mean(-1)) / 2
 
 
 @experiment.cell
@@ -140,7 +160,7 @@ def race(setting: Setting, device: str = "cpu") -> xr.Dataset:
     n_snr2, mu, t = setting.n_snr2[0], setting.mu[0], setting.t[0]
     noisy, labels = denoiser(setting, n_snr2, mu, t, device), classifier(setting, n_snr2, mu, device)
     ours = Quantity("denoiser", lambda params: torch.divide(*seen(noisy, params)), (), "denoiser")
-    theirs = Quantity("classifier", lambda params: torch.divide(*largest(labels, params)), (), "classifier")
+    theirs = Quantity("classifier", lambda params: torch.divide(*seen(labels, params)), (), "classifier")
     rules = GradientDescent(setting.lr(n_snr2, mu, t)), GradientDescent(0.5 * min(1.0, (15 / mu) ** 2))
     parts = [fit(network, rule, setting.steps, [quantity], ("seed",)).history
              for network, rule, quantity in zip((noisy, labels), rules, (ours, theirs), strict=True)]

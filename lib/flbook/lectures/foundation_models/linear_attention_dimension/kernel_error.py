@@ -44,6 +44,27 @@ def plain_square(d: Count, theta: Theta) -> float:
     return ((1 + 2 * theta) * (1 - 6 * theta)) ** (-d / 2) - (1 - 4 * theta**2) ** (-d / 2)
 
 
+@checked_arguments
+def optimal_square(tokens: GaussianTokens, lam: Positive) -> float:
+    r"""The same for optimal features at level lambda, by the integral over the length of a feature, which is all that
+    its density depends on; the kernel's levels are those that `tokens` keeps.
+
+    Examples
+    --------
+    >>> tokens = GaussianTokens(2, 0.2 * 2**0.5, 16)
+    >>> optimal_square(tokens, 2.0**-8) > optimal_square(tokens, 1.0) > wide_square(2, 0.2)
+    True
+    """
+    theta, d = tokens.theta, tokens.d
+    length = np.linspace(1e-4, 30, 6001)
+    z = np.zeros((len(length), d))
+    z[:, 0] = length
+    log_norm = 2 * theta / (1 + 2 * theta) * length**2 - d / 2 * math.log1p(2 * theta)  # of a squared feature
+    log_law = (d - 1) * np.log(length) - length**2 / 2 - (d / 2 - 1) * math.log(2) - math.lgamma(d / 2)
+    grown = np.exp(2 * log_norm + log_law - np.log(tokens.density(z, "optimal", lam)))
+    return float(grown.sum() * (length[1] - length[0])) - (1 - 4 * theta**2) ** (-d / 2)
+
+
 def kernel_error(tokens: GaussianTokens, z: np.ndarray, density: np.ndarray) -> float:
     r""":math:`\|\hat K - K\|` in :math:`L^2(\rho\otimes\rho)`, exactly, for features z, (M, d), of densities (M,)."""
     theta, d, w = tokens.theta, tokens.d, tokens.ratio

@@ -60,6 +60,23 @@ def two_errors(counts: Sequence[int], kernel: Mapping[str, np.ndarray], rates: M
     return fig
 
 
+def over_level(levels: Sequence[float], measured: Mapping[int, np.ndarray], theory: Mapping[int, np.ndarray]) -> Figure:
+    """Error of attention with optimal features over that with wide ones, by the level; a row of `measured` a seed."""
+    fig, (ax,) = plots.panels(1)
+    for (d, ratios), colour in zip(measured.items(), ("#440154", "#20854E"), strict=False):
+        mean, error = ratios.mean(0), ratios.std(0, ddof=1) / len(ratios) ** 0.5
+        ax.errorbar(np.asarray(levels) * 1.05 ** (d - 3), mean, 2 * error, color=colour, linestyle="", label=f"d = {d}",
+                    marker="o" if d == 2 else "s")
+        ax.plot(levels, theory[d], color="black", linestyle="--" if d == 2 else "-.", linewidth=1.3,
+                label=f"mean squares of the kernel, d = {d}")
+    ax.axhline(1, color="black", linestyle=":", label="wide features")
+    ax.set(xscale="log", yscale="log", xlabel=r"level $\lambda$ [1]", ylabel="error, optimal over wide [1]",
+           title="The finer the level, the worse for attention")
+    plots.look.log_ticks(ax)
+    ax.legend(fontsize=8, loc="upper right")
+    return fig
+
+
 def _medians(ax, x: Sequence[int], errors: np.ndarray, law: str) -> None:
     low, middle, high = np.quantile(errors, [0.1, 0.5, 0.9], axis=0)
     ax.vlines(x, low, high, color=PAINT[law], alpha=0.6, linewidth=1.4)

@@ -10,6 +10,55 @@ from flbook.data.prompts import LinearPrompts
 from flbook.estimators import Averaging, LeastSquares, Ridge
 from flbook.lectures.in_context_learning.shared import attention_risk as theory
 from flbook.lectures.in_context_learning.shared.attention import LinearAttention
+from flbook.plots.schematic import Node, Schematic, bar, box, dots, op, out, strip
+
+
+def _example(k: str) -> Node:
+    """Token of the prompt: four coordinates of the input, and the label."""
+    return strip(rf"$x_{k},\ y_{k}$", "", "grey*4 label*1", alt=f"example x {k}, y {k}")
+
+
+def _product(k: str, lane: float) -> Node:
+    """Inner product of an example with the query."""
+    return op(r"$\langle\,,\rangle$", lane=lane, alt=f"of x {k} and the moved query")
+
+
+MODEL = Schematic(
+    "One layer of linear attention reads a prompt",
+    [
+        (
+            "prompt",
+            {
+                "z1": _example("1"),
+                "z2": _example("2"),
+                "z.": dots(),
+                "zn": _example("n"),
+                "zq": strip(r"$x_q,\ ?$", "", "context*4 -label*1", alt="query x q without a label"),
+            },
+        ),
+        ("query", {"G": box(r"$\Gamma$", holds="context", lane=2, alt="moved by the matrix Gamma")}),
+        ("inner product", {"k1": _product("1", -2), "k2": _product("2", -1), "kn": _product("n", 1)}),
+        (
+            "weight",
+            {
+                "a1": bar(value=0.85, holds="context", lane=-2),
+                "a2": bar(value=0.2, holds="context", lane=-1),
+                "an": bar(value=0.5, holds="context", lane=1),
+            },
+        ),
+        (
+            "label",
+            {
+                "y1": op(r"$y_1$", holds="label", lane=-2, alt="y 1"),
+                "y2": op(r"$y_2$", holds="label", lane=-1, alt="y 2"),
+                "yn": op(r"$y_n$", holds="label", lane=1, alt="y n"),
+            },
+        ),
+        ("mean", {"sum": op(r"$\Sigma$", lane=-0.5, alt="of the weighted labels")}),
+        ("answer", {"y": out(r"$\hat y_q$", lane=-0.5, alt="the predicted label of the query")}),
+    ],
+    ["z1 z2 zn > k1 k2 kn > a1 a2 an > y1 y2 yn", "zq > G >> k1 k2 kn", "y1 y2 yn > sum > y"],
+)
 
 NAMES = ("linear attention", "averaging", "least squares", "Bayes")
 

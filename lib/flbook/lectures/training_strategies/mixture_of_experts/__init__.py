@@ -71,6 +71,7 @@ experiment = Experiment(
         "tiny": ("A blink", dict(
             router=ROUTERS, seed=(0, 1), n=60, d=12, experts=4, filters=2, steps=6, points=50)),
         "longer": ("The four routers that the book's preset leaves out", dict(router=ROUTERS[1:])),
+        "runs": ("Both kinds of experts under their own routers, on 40 data sets", dict(seed=tuple(range(40)))),
     },
 )
 
