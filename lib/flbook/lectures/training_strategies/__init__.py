@@ -17,6 +17,7 @@ EXPERIMENTS = (
     "federated_learning.federated_alone",
     "federated_learning.federated_rounds",
     "label_noise_gd",
+    "label_noise_gd.label_noise_phases",
     "large_steps",
     "mixture_of_experts",
     "mixup",

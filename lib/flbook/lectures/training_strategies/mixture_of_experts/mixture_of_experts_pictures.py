@@ -5,8 +5,29 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from flbook import plots
+from flbook.plots.schematic import Schematic, box, brace, op, out, strip
 
 KINDS = {"cubic": "cubic", "linear": "linear"}
+MODEL = Schematic(
+    "A mixture of experts with its router",
+    [
+        ("four patches", {
+            "v": strip(r"$y\,\alpha_i\,v_k$", "signal", "signal"), "c": strip(r"$\beta_i\,c_k$", "centre", "context"),
+            "v'": strip(r"$y'\gamma_i\,v_{k'}$", "misleading", "-signal"), "xi": strip(r"$\xi$", "noise", "noise"),
+        }),
+        ("", {"x": brace()}),
+        ("sum", {"S": op(r"$\Sigma$", r"$x_\Sigma$", lane=-1.5)}),
+        ("router", {"router": box(r"$\max_m\,\langle\theta_m,x_\Sigma\rangle+r_{im}$", holds="context", lane=-1.5,
+                                  alt="the largest score, theta m times the sum of the patches plus noise")}),
+        ("experts", {"f*": box(r"$f_{m^*}$", lane=0, alt="the chosen one"),
+                     "f1": box(r"$f_1$", faint=True, lane=0.9), "fM": box(r"$f_M$", faint=True, lane=1.8)}),
+        ("gate", {"times": op(r"$\times$", lane=0, alt="the score times the answer")}),
+        ("output", {"F": out(r"$F(x)$", lane=0)}),
+    ],
+    ["x > S > router", "x >> f* f1 fM", "router ~> f* | $m^*$", "f* > times > F", "router > times | $h_{m^*}$"],
+    says="The router scores the sum of the patches and asks one expert; the others, dashed, stay idle. "
+    "The score is the gate.",
+)  # fmt: skip
 
 
 def finding(racing: xr.Dataset) -> Figure:

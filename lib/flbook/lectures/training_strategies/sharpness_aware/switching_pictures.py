@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from flbook import plots
 
 COLOURS = {"GD": "#332288", "SAM": "#00707A", "SAM then GD": "#00707A", "GD then SAM": "#9A1B1E"}
+LOSSES = ("#767676", "#00707A", "#332288")
 
 
 def maps(error: xr.DataArray, borders: Mapping) -> Figure:
@@ -65,18 +66,23 @@ def borders(crossings: Mapping[str, xr.DataArray], laws: Mapping) -> Figure:
     return fig
 
 
-def flatness(paths: xr.Dataset) -> Figure:
-    """Sharpness and test error over the training loss, from high to low; a line for each rule."""
-    fig, axes = plots.panels(2, sharex=True)
-    mean, titles = paths.mean("seed", keep_attrs=True), {"sharpness": "The Hessian", "test_error": "The test error"}
-    for ax, (name, title) in zip(axes, titles.items(), strict=True):
-        for rule, style in (("GD", "-"), ("SAM", "--")):
-            one = mean.sel(rule=rule)
-            ax.plot(one.train_loss, one[name], style, color=COLOURS[rule], linewidth=2.4, label=rule)
-        ax.set(xscale="log", title=title, xlabel="training loss [nats]", ylabel=plots.look.label(mean[name]))
-        ax.set_xlim(0.75, 0.055)
+def ratios(steepest: xr.DataArray, traces: xr.DataArray) -> Figure:
+    """SAM's curvature over that of gradient descent, over the signal, a line for each training loss.
+
+    Both over (loss, d, seed, mu). A signal at which some data set misses a loss has no dot.
+    """
+    fig, axes = plots.panels(2, sharey=True)
+    for ax, ratio, title in zip(axes, (steepest, traces), ("Largest eigenvalue", "Trace"), strict=True):
+        for place, (loss, look) in enumerate(zip(ratio.loss.values, ("s:", "o-", "^--"), strict=True)):
+            logs = np.log(ratio.sel(loss=loss)).mean("d", skipna=False)
+            mean, error = logs.mean("seed", skipna=False), logs.std("seed", ddof=1) / logs.sizes["seed"] ** 0.5
+            x, kept = mean.mu.values * (1 + 0.015 * (place - 1)), np.isfinite(mean.values)
+            low, y, high = (np.exp(mean + sign * error).values[kept] for sign in (-2, 0, 2))
+            ax.errorbar(x[kept], y, [y - low, high - y], fmt=look, capsize=3, color=LOSSES[place],
+                        label=f"loss {loss:g}")
+        ax.axhline(1.0, color=plots.TRAIN, linewidth=1)
+        ax.set(xscale="log", yscale="log", title=title, xlabel=r"signal strength $|\mu|$ [$\sigma_\xi$]",
+               ylabel="SAM over gradient descent")
         plots.log_ticks(ax)
-    axes[0].set(yscale="log", ylim=(3, 40))
-    plots.log_ticks(axes[0])
-    axes[1].legend(loc="center right")
+    axes[1].legend(loc="lower right")
     return fig
