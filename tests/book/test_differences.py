@@ -34,7 +34,7 @@ def test_what_differs_stands_first():
     close = {**RECORD, "differs": "", "because": "finite n", "says": "A third"}
     page = differences.as_page([RECORD, agrees, close])
     (line,) = [line for line in page.splitlines() if line.startswith("| The slope")]
-    measured = "-0.310 ± 0.010, 6 s.e. off<br>[](one/first.ipynb), [slope](ledger.md#heatmap.slope)"
+    measured = "-0.310 ± 0.010, 6 s.e. off<br>[](one/first.ipynb), <a href=\"ledger.html#heatmap.slope\">slope</a>"
     assert line == rf"| The slope in \$n: -0.25 | {measured} | the law is another \| one. |"
     assert "Another" not in page and "A third" not in page and "## What fell" not in page
 

@@ -98,7 +98,7 @@ def _differs(record):
     plain, name = ledger.plain, record["name"]
     says = f"{plain(record['says'])}: {row.short(record['theory'])}"
     measured = plain(row.measured(record)) + (f", {abs(record['z']):.2g} s.e. off" if record["z"] is not None else "")
-    where = f"[]({record['notebook'].removeprefix('book/')}), [{name.partition('.')[2]}](ledger.md#{name})"
+    where = f"[]({record['notebook'].removeprefix('book/')}), <a href=\"ledger.html#{name}\">{name.partition('.')[2]}</a>"
     return says, f"{measured}<br>{where}", f"{plain(record['differs'])}."
 
 
