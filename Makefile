@@ -123,11 +123,13 @@ lint: $(DEV)  ## check style, types and docstrings of the core, and that nothing
 	sed -i 's/^\( *\)%pip.*/\1pass/; s/^get_ipython.*//' "$$pages"/*.py; \
 	! .venv/bin/vulture lib bench book/conftest.py book/_ext "$$pages" | grep -v "^$$pages"  # a page may define to show
 
-faults: $(DEV)  ## kill runs at fifty random moments, and gradings, and look what the same command gives then (minutes)
-	@FLBOOK_KILLS=50 .venv/bin/python -m pytest -p no:nbval -q -o timeout=3000 tests/runs/test_kills.py tests/course/test_grading.py -k kill
+faults: $(DEV)  ## kill runs, `make run` and gradings at fifty random moments, and look what the same command gives then (minutes)
+	@FLBOOK_KILLS=50 .venv/bin/python -m pytest -p no:nbval -q -o timeout=3000 --durations=0 -k kill \
+		tests/runs/test_kills.py tests/book/test_executor.py tests/course/test_grading.py
 
 mutants: $(DEV) $(MUTANTS)  ## put small faults into files, one at a time, and print those that no test notices [FILE=... NUMBER=40]
-	@status=0; for file in $(FILE); do 		.venv-mutants/bin/python tests/support/mutants.py $$file --number $(or $(NUMBER),40) || status=1; done; exit $$status
+	@status=0; for file in $(FILE); do \
+		.venv-mutants/bin/python tests/support/mutants.py $$file --number $(or $(NUMBER),40) || status=1; done; exit $$status
 
 clean:  ## delete what was built, but not the environments
 	@rm -rf _build build book/ledger.md book/differences.md book/theorems.md book/dependencies.md .ruff_cache .pytest_cache
@@ -157,7 +159,7 @@ $(BOOK): requirements-book.lock pyproject.toml
 	$(call environment,-r requirements-book.lock,about a minute)
 
 $(MUTANTS): pyproject.toml
-	$(call environment,cosmic-ray==8.7.0 setuptools,a minute)
+	$(call environment,cosmic-ray==8.7.0 'setuptools>=77',a minute)
 
 # The oldest numpy allowed, and Colab's old IPython and ipywidgets; the rest as the resolver likes.
 OLD = torch==$(TORCH) numpy==2.0.2 ipython==7.34.0 ipywidgets==7.7.1

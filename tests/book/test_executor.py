@@ -3,8 +3,11 @@
 import importlib.util
 import json
 import os
+import random
 import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,6 +18,7 @@ from flbook.__main__ import main
 from flbook.book import executor, lectures, tidy
 from flbook.book.cost import cost
 
+KILLS = int(os.environ.get("FLBOOK_KILLS", "2"))  # `make faults`: fifty
 CLAIMS = """
 # a comment that stays
 [value]
@@ -237,6 +241,36 @@ def test_a_dead_kernel_is_named(book, capsys):
     assert executor.main(["run"]) == 1
     assert "cell 3 (import os; os._exit(1)): the kernel died" in capsys.readouterr().out
     assert path.read_bytes() == before
+
+
+def test_killed_at_random_moments_the_same_command_gives_the_same(book, tmp_path):
+    """Every other one as it begins to write; the notebook is the old one or the new one all the time, and whole."""
+    path, moments = book("one/first", "print(6 * 7)", NUMBER), random.Random(1)
+    cleaned = os.environ | {"TMPDIR": str(tmp_path), "JUPYTER_RUNTIME_DIR": str(tmp_path / "kernels")}
+
+    def started():
+        command = [sys.executable, "-m", "flbook.book.executor", "run", "--jobs", "1"]
+        return subprocess.Popen(command, cwd=tmp_path, env=cleaned, stdout=subprocess.PIPE, text=True)
+
+    def stored():
+        run = started()
+        said, _ = run.communicate()
+        assert run.returncode == 0 and [file.name for file in path.parent.iterdir()] == [path.name], said
+        return path.read_bytes()
+
+    begin, new = time.monotonic(), stored()
+    takes, old = time.monotonic() - begin, new.replace(b'"42\\n"', b'"41\\n"')
+    assert old != new and json.loads(old)
+    for number in range(KILLS):
+        path.write_bytes(old)
+        killed, writes = started(), number % 2
+        until = time.monotonic() + (600 if writes else moments.uniform(0, takes))
+        while time.monotonic() < until and not (writes and len(os.listdir(path.parent)) > 1) and killed.poll() is None:
+            assert path.read_bytes() in (old, new)
+        killed.kill()
+        killed.communicate()
+        assert path.read_bytes() in (old, new)
+        assert stored() == new
 
 
 @pytest.mark.parametrize("how, said", [("asleep", "in 2 s"), ("deaf", "in 2 s"), ("dies", "died before")])

@@ -4,6 +4,7 @@ import contextlib
 import csv
 import json
 import os
+import random
 import signal
 import subprocess
 import threading
@@ -17,6 +18,8 @@ from answers import answered, handout, right
 from toy_course import hand_in, rows, submission
 
 from flbook.course import entries, gradebook, grading, sandbox, submissions, walls
+
+KILLS = int(os.environ.get("FLBOOK_KILLS", "1"))  # `make faults`: fifty
 
 
 @pytest.fixture(scope="module")
@@ -324,22 +327,33 @@ def asleep(family: list[psutil.Process]) -> bool:
     return False
 
 
+def killed(command: list[str], after: float) -> list[psutil.Process]:
+    """Start grading and kill it after so many seconds, or where the slow submission waits; returns what it started."""
+    process, begin, family = subprocess.Popen(command, cwd=toy_course.ROOT, stdout=subprocess.DEVNULL), time.time(), []
+    while process.poll() is None and not asleep(family) and time.time() < begin + after:
+        time.sleep(0.02)
+        family = psutil.Process(process.pid).children(recursive=True)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    return family
+
+
 def test_grading_that_was_killed_goes_on(toy, around, grade, tmp_path):
     """Nothing of it runs any longer, and the next call grades only what is missing; so does one after a new upload."""
     files = {f"{name}.ipynb": submission(f"name = {name!r}") for name in "ab"}
     files["slow.ipynb"] = submission("import subprocess; subprocess.run(['sleep', '200'])")
-    folder = hand_in(tmp_path, files)
+    folder, moments = hand_in(tmp_path, files), random.Random(1)
     more = ["--jobs", "1"] if around else ["--jobs", "1", "--without-sandbox"]
-    process = subprocess.Popen(toy_course.command(toy, folder, *more), cwd=toy_course.ROOT, stdout=subprocess.DEVNULL)
-    family = []
-    while process.poll() is None and not asleep(family):
-        time.sleep(0.1)
-        family = psutil.Process(process.pid).children(recursive=True)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    for after in [*(moments.uniform(0, 6) for _ in range(KILLS - 1)), 600]:  # at last where the slow one waits
+        for kept in folder.glob(".grades/*.json"):
+            json.loads(kept.read_bytes())  # complete, or it has another name
+            kept.unlink()
+        family = killed(toy_course.command(toy, folder, *more), after)
+        if around:
+            assert psutil.wait_procs(family, timeout=40)[1] == [], "a minute later its time would be over"
+        if folder.joinpath("grades.csv").exists():
+            assert {points(row)[-1] for row in rows(folder).values()} <= {"7"}
     assert family, "it was at work"
-    if around:
-        assert psutil.wait_procs(family, timeout=40)[1] == [], "a minute later its time would be over"
     hand_in(folder, {"slow.ipynb": submission()})
     status, out, _ = grade(folder)
     assert status == 0 and out.count("(graded before)") == 2 and "slow.ipynb: 7\n" in out

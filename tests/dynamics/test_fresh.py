@@ -43,3 +43,18 @@ def test_a_rival_may_ask_for_more_pre_activations_than_it_has_filters():
 def test_the_result_is_of_the_kind_of_the_output_weights():
     root, standard = rng.normal((3, 2, 2), 0, "root"), rng.normal((5, 2), 0, "points")
     assert outputs_on_noise(relu, root, torch.ones(2), standard.float()).dtype == torch.float32
+
+
+@pytest.mark.parametrize("device, numbers", [("cpu", 2**20), ("meta", 2**27)])
+def test_a_block_holds_as_many_members_as_fit(device, numbers):
+    """What a processor's cache holds; more on a device that wants large batches."""
+    points, k, seen = 1000, 7, []
+    fit = numbers // (points * k)
+
+    def respond(z):
+        seen.append(len(z))
+        return z
+
+    root, a, standard = (torch.ones(*shape, device=device) for shape in ((2 * fit + 5, 3, k), (k,), (points, 3)))
+    assert outputs_on_noise(respond, root, a, standard).shape == (2 * fit + 5, points)
+    assert seen == [fit, fit, 5]

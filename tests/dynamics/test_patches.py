@@ -63,6 +63,8 @@ def test_lengths_kernels_overlaps_and_rivals_are_those_of_the_weights(activation
     there = {"w": weights(direct, params, vectors)}
     assert torch.allclose(patches.norm(patches.gradient(params)), direct.norm(direct.gradient(there)), rtol=1e-10)
     torch.testing.assert_close(patches.output_gradients(params), direct.output_gradients(there), rtol=1e-9, atol=1e-10)
+    less = fit(patches, WeightDecay(GradientDescent(0.1), 0.1), 10).params  # some of the start is left
+    torch.testing.assert_close(patches.norm(less), direct.norm({"w": weights(direct, less, vectors)}))
     seen = torch.einsum("ejrd,esd->ejrs", there["w"], vectors[:, :FEATURES]).flatten(1, 2)
     torch.testing.assert_close(patches.overlaps(params), seen, rtol=0, atol=1e-10)
     gram = torch.einsum("ejrd,eksd->ejrks", there["w"], there["w"]).reshape(2, 6, 6)

@@ -83,5 +83,6 @@ def test_bad_input_is_one_sentence():
     eye, y = torch.eye(2, dtype=torch.float64), torch.ones(2, dtype=torch.float64)
     with pytest.raises(ValueError, match="lr must be below 4, 2 n over the largest eigenvalue of the kernel"):
         kernel_descent(eye, eye, y, 3, lr=4.0)
-    with pytest.raises(ValueError, match="ridge must be positive; got 0"):
-        kernel_ridge(eye, eye, y, torch.zeros(1, dtype=torch.float64))
+    for ridge in (0.0, -0.5):
+        with pytest.raises(ValueError, match=f"ridge must be positive; got {ridge:g}"):
+            kernel_ridge(eye, eye, y, torch.tensor([1.0, ridge], dtype=torch.float64))

@@ -78,6 +78,12 @@ def test_the_loss_is_that_of_all_samples():
     assert (problem.train_loss(trained) < problem.train_loss(problem.start())).all()
 
 
+def test_one_network_without_ensemble_axes_has_one_loss():
+    sample, cnn = DATA.draw(0), TwoLayerCNN(12, 2, 0.5, softplus, seed=0, dtype=torch.float64)
+    direct, gram = Training(cnn, sample.x, sample.observed), GramTraining.of(DATA, sample, cnn)
+    torch.testing.assert_close(gram.train_loss(gram.start()), direct.train_loss(direct.start()))
+
+
 def test_a_batch_is_no_larger_than_the_whole():
     with pytest.raises(ValueError, match="^size must lie between 1 and n = 7, samples of a batch; got 8$"):
         Batches(whole(), 8)

@@ -11,7 +11,7 @@ from flbook.models import LeakyReLU, ReLUPower, TwoLayerCNN, relu, softplus
 from flbook.shapes import Quantity
 from flbook.training.fit import FIRST, fit, log_steps
 from flbook.training.losses import hinge, logistic, squared
-from flbook.training.network import Training
+from flbook.training.network import Training, sample_gradients
 from flbook.training.optimizers import GradientDescent
 from flbook.training.problem import Problem
 
@@ -78,6 +78,7 @@ def test_ensemble_axes_are_named():
     history = fit(Counter(3, 4), GradientDescent(1.0), 2, both, ensemble=("seed", "mu"), at=[2]).history
     assert history.t.dims == ("step", "seed", "mu", "k") and history.largest.dims == ("step", "seed", "mu")
     assert history.largest.attrs == {"long_name": "largest", "units": "1"}
+    assert fit(Counter(3), GradientDescent(1.0), 2, both, ensemble=("seed",)).history.t.dims == ("step", "seed", "k")
 
 
 def test_a_quantity_with_unnamed_axes_is_one_sentence():
@@ -106,7 +107,9 @@ def test_recording_at_no_step_is_one_sentence(at):
 
 @pytest.mark.parametrize("steps, said", [
     (10**12, "flbook: 1,000,000,000,000 steps of 1e+02 ms take about 3,169 years\n"),
-    (40_000, "flbook: 40,000 steps of 1e+02 ms take about 67 minutes\n"), (10_000, "")])
+    (86_400_000, "flbook: 86,400,000 steps of 1e+02 ms take about 100 days\n"),
+    (1_692_000, "flbook: 1,692,000 steps of 1e+02 ms take about 47 hours\n"),
+    (40_000, "flbook: 40,000 steps of 1e+02 ms take about 67 minutes\n"), (12_000, "")])
 def test_how_long_training_will_take_is_said_after_its_first_steps(steps, said, monkeypatch, capsys):
     """A clock that goes on by a tenth of a second a step; training is stopped once it has been looked at."""
     clock = iter((0.0, 0.1 * FIRST))
@@ -200,6 +203,13 @@ def test_gradient_at_other_labels():
         torch.testing.assert_close(grad, flipped.gradient(start)[name])
         assert not torch.allclose(grad, problem.gradient(start)[name])
     torch.testing.assert_close(problem.train_loss(start, observed=-problem.observed), flipped.train_loss(start))
+
+
+def test_the_gradient_is_the_mean_of_the_slopes_times_each_outputs_gradient():
+    problem = training()
+    start, f = problem.start(), problem.predict(problem.start())
+    mean = (problem.loss.slope(f, problem.observed)[..., None] * sample_gradients(problem, start, problem.x)).mean(-2)
+    torch.testing.assert_close(mean, torch.cat([p.flatten(1) for p in problem.gradient(start).values()], -1))
 
 
 def test_predicts_on_fresh_patches():

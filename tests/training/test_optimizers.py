@@ -154,10 +154,10 @@ def test_a_gradient_of_zero_stays_where_it_is(rule):
 def test_adams_step_size_falls_along_half_a_cosine():
     first = fit(Bowl(), Adam(0.1, horizon=2), 1).params["w"]  # full: Adam's first step has the size lr
     second = fit(Bowl(), Adam(0.1, horizon=2), 2).params["w"]
-    third = fit(Bowl(), Adam(0.1, horizon=2), 3).params["w"]
+    third, fourth = (fit(Bowl(), Adam(0.1, horizon=2), steps).params["w"] for steps in (3, 4))
     torch.testing.assert_close(first, Bowl().start()["w"] - 0.1 * torch.tensor([1.0, -1.0]).double())
     torch.testing.assert_close((first - second).abs(), torch.tensor([0.05, 0.05]).double(), rtol=0.01, atol=0)
-    torch.testing.assert_close(third, second)
+    assert torch.equal(third, second) and torch.equal(fourth, second), "at the horizon and beyond it stands still"
 
 
 @pytest.mark.parametrize(
@@ -273,6 +273,19 @@ def test_sams_radius_matters_and_is_a_length_in_weights():
     torch.testing.assert_close(direct.norm(grad), gram.norm(there), rtol=1e-12, atol=0)
     by_hand = (grad["w"].square().sum((-3, -2, -1)) + grad["b"].square().sum((-2, -1))).sqrt()
     torch.testing.assert_close(direct.norm(grad), by_hand)
+
+
+class Own(Rule):
+    """A rule of one's own that says nothing of itself but its step."""
+
+    def step(self, problem, params, state):
+        return GradientDescent(0.3).step(problem, params, state)
+
+
+def test_a_rule_of_ones_own_is_linear_and_without_decay_unless_it_says_so():
+    gram = both()[1]
+    found, expected = (fit(gram, rule, 3).params for rule in (Own(), GradientDescent(0.3)))
+    assert found.keys() == expected.keys() and all(torch.equal(found[name], expected[name]) for name in found)
 
 
 class Flips(Problem):

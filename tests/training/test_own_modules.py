@@ -41,6 +41,20 @@ def test_outputs_in_a_column_train_as_in_pytorch():
     same(fit(problem, GradientDescent(0.3), 20).params, others)
 
 
+def test_an_ensemble_may_have_its_outputs_in_columns_too():
+    class Columns(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = nn.Parameter(torch.stack([torch.ones(D, 1), torch.arange(D)[:, None]]))
+
+        def forward(self, x):
+            return x @ self.w
+
+    problem = Training(Columns(), X, Y, squared)
+    assert problem.ensemble == (2,)
+    torch.testing.assert_close(problem.predict(problem.start()), torch.stack([X.sum(-1), X @ torch.arange(1.0 * D)]))
+
+
 def test_logits_train_as_in_pytorch():
     labels = torch.arange(N) % 3
     problem = Training(module(3), X, labels, cross_entropy)

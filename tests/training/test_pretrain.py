@@ -186,6 +186,10 @@ def test_bad_input_is_one_sentence():
         pretrain(Merged(), DATA, Recipe(steps=5, batch=2, lr=1e300, clip=0.0, warmup=0))
 
 
+def test_the_least_that_a_recipe_may_ask_for():
+    assert pretrain(network(), DATA, Recipe(steps=1, batch=1, lr=0.01, warmup=0)).history.step.size == 1
+
+
 def test_a_training_checkpoint_holds_what_it_says(tmp_path):
     model = network()
     pretrain(model, DATA, RECIPE, checkpoint=tmp_path / "run")

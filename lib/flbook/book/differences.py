@@ -98,7 +98,8 @@ def _differs(record):
     plain, name = ledger.plain, record["name"]
     says = f"{plain(record['says'])}: {row.short(record['theory'])}"
     measured = plain(row.measured(record)) + (f", {abs(record['z']):.2g} s.e. off" if record["z"] is not None else "")
-    where = f"[]({record['notebook'].removeprefix('book/')}), <a href=\"ledger.html#{name}\">{name.partition('.')[2]}</a>"
+    address = f'<a href="ledger.html#{name}">{name.partition(".")[2]}</a>'
+    where = f"[]({record['notebook'].removeprefix('book/')}), {address}"
     return says, f"{measured}<br>{where}", f"{plain(record['differs'])}."
 
 
