@@ -51,7 +51,9 @@ def with_start(model: Model, start: Mapping[str, Tensor] | None = None, **named:
     dtypes = {value.dtype for value in given.values()}
     if len(dtypes) > 1:
         raise ValueError(f"the start must be of one dtype; got {', '.join(sorted(map(str, dtypes)))}")
-    there = copy.deepcopy(model).to(*dtypes)
+    there = copy.deepcopy(model)
+    for dtype in dtypes:
+        there = there.to(dtype=dtype)
     remembered = dict(there.named_buffers())
     with torch.no_grad():
         for name, value in given.items():

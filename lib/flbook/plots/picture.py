@@ -65,7 +65,8 @@ def show(fig: Figure | plt.Axes | Schematic, alt: str = "", caption: str = "", n
         If `alt` is empty, or if there is a name and no caption.
     """
     if isinstance(fig, Schematic):
-        return _show_schematic(fig, alt or fig.alt, caption, name)
+        _show_schematic(fig, alt or fig.alt, caption, name)
+        return
     if not isinstance(alt, str) or not alt.strip():
         raise ValueError("alt must say in words what the figure shows, for readers who do not see it; it is empty")
     from IPython.display import display

@@ -13,6 +13,7 @@ import io
 import re
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
+from typing import Any, cast
 
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -38,7 +39,7 @@ INSIDE = ("box", "out", "op", "encoder", "across", "dots")  # these have their f
 class Node:
     """One thing in the picture, made by `strip`, `box` and the others.
 
-    Parameters
+    Attributes
     ----------
     kind
         How it is drawn.
@@ -96,9 +97,9 @@ class Node:
         w, h = _extent(self.label, BIG)
         upright, rows = (max(w + 22, 36), max(h + 16, 36))[:: -1 if phone else 1], len(self.holds.split())
         square = (min(CELL * rows, 62),) * 2
-        return (SIZES | dict(strip=(CELL * len(self.contents()), 17), matrix=square, box=upright, out=upright))[
-            self.kind
-        ]
+        own = dict(strip=(CELL * len(self.contents()), 17), matrix=square, box=upright, out=upright)
+        width, height = {**SIZES, **own}[self.kind]
+        return width, height
 
 
 strip, stack, op, curve, box, encoder, matrix, bar, across, brace, dots, out = (
@@ -215,7 +216,7 @@ class Schematic:
         """
         self.c, self.phone = DARK if dark else LIGHT, phone
         size = self._place((WIDTH, PHONE)[phone])
-        fig = Figure(figsize=(size[0] / PX, size[1] / PX), dpi=PX, facecolor="none", layout="none")
+        fig = Figure(figsize=(size[0] / PX, size[1] / PX), dpi=PX, facecolor="none", layout=cast(Any, "none"))
         self.ax = fig.add_axes((0, 0, 1, 1), xlim=(0, size[0]), ylim=(size[1], 0))
         self.ax.axis("off")
         for wire in self.wires:
@@ -341,7 +342,8 @@ class Schematic:
         given = a.kind in ("bar", "box", "op", "matrix") or source not in self.ends  # weights pass on a number: grey
         held = {one.lstrip("-") for one in a.contents()} if given and b.kind != "across" else set()
         colour = self.c.get(held.pop().replace("grey", "line") if len(held) == 1 else "line")
-        look = dict(lw=0.8 + 2.4 * a.value if a.kind == "bar" else 1.5, ls=(0, (3, 2)) if dashed else "-")
+        look: dict[str, Any] = dict(lw=0.8 + 2.4 * a.value if a.kind == "bar" else 1.5)
+        look |= dict(ls=(0, (3, 2)) if dashed else "-")
         look |= dict(lw=1.1, alpha=0.5) if a.faint or b.faint else {}
         look |= dict(arrowstyle="-|>", mutation_scale=9, capstyle="butt", color=colour or self.c["line"])
         self.ax.add_patch(FancyArrowPatch(path=Path([self._xy(*p) for p in path], [1, 2, 4, 4, 4]), **look))
@@ -367,7 +369,8 @@ class Schematic:
 
     def _thing(self, node, m, c, main, cross):
         (x, y), (left, top), size = self._xy(m, c), self._xy(m - main / 2, c - cross / 2), self._xy(main, cross)
-        line, t = dict(fc="none", ec=self.c["line"], lw=1.4), np.linspace(-1, 1, 201)
+        line: dict[str, Any] = dict(fc="none", ec=self.c["line"], lw=1.4)
+        t = np.linspace(-1, 1, 201)
         if node.kind == "strip":
             self._cells(node.contents(), m, c, main, cross)
         elif node.kind == "stack":
