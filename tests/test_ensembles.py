@@ -23,7 +23,6 @@ from flbook.lectures.foundation_models.contrastive.two_modalities import TwoModa
 from flbook.lectures.foundation_models.contrastive_digits.coloured_classes import ColouredClasses
 from flbook.lectures.foundation_models.denoising_from_scratch.denoising_networks import PictureDenoiser, PointDenoiser
 from flbook.lectures.foundation_models.denoising_from_scratch.point_mixture import PointMixture
-from flbook.lectures.foundation_models.diffusion.class_signals import ClassSignals
 from flbook.lectures.foundation_models.diffusion.tied_denoiser import TiedDenoiser
 from flbook.lectures.foundation_models.distilled_attention.pixel_sequences import PixelSequences
 from flbook.lectures.in_context_learning.bayes_gap.task_mixture import PlanePrompts, SignPrompts
@@ -63,7 +62,7 @@ SAMPLES = [
     SingleIndex(n=4, d=3), Teacher(n=5, d=3, k=2), TokenSelection(n=6, d=8, tokens=5), ImageNoise(digits(), n=6),
     FlippedImages(digits(), n=6), Mixture(n=8, d=12), TwoSignals(n=6, d=8, tokens=4), XorSignalNoise(n=8, d=10),
     SparseParity(n=9, d=7, k=3), ColouredDigits(n=10), ColouredClasses(n=1780), SparseNoise(n=6, d=12, s=3),
-    ExpertClusters(n=6, d=12, clusters=2), TwoTokens(n=6, d=12, s=3), ClassSignals(n=6, d=12, flip_prob=0.3),
+    ExpertClusters(n=6, d=12, clusters=2), TwoTokens(n=6, d=12, s=3),
     TwoModalities(n=6, d=8),
 ]
 DRAWN = [  # laws whose tests draw fresh noise by themselves, or take it from its exact law

@@ -4,6 +4,7 @@ import copy
 
 import nbformat
 import pytest
+import scratch
 
 from flbook.book import kinds
 
@@ -145,8 +146,8 @@ def test_a_cell_from_scratch_uses_nothing_of_the_library():
         {"cell_type": "markdown", "source": "from flbook import nothing"},
         {"cell_type": "code", "source": "# @title Set-up\nfrom flbook.models.activations import relu"},
     ]
-    names = kinds.imported(cells)
+    names = scratch.imported(cells)
     assert names == {"flbook", "train", "plots", "relu"}
-    assert kinds.from_scratch("w = torch.zeros(2)\nfor _ in range(3):\n    w = w - 0.1 * w", names)
-    assert not kinds.from_scratch("f = lambda w, x: relu(x @ w)", names)
-    assert not kinds.from_scratch("files = !ls", names), "what cannot be read"
+    assert scratch.from_scratch("w = torch.zeros(2)\nfor _ in range(3):\n    w = w - 0.1 * w", names)
+    assert not scratch.from_scratch("f = lambda w, x: relu(x @ w)", names)
+    assert not scratch.from_scratch("files = !ls", names), "what cannot be read"

@@ -7,6 +7,7 @@ import math
 import re
 
 import pytest
+import scratch
 
 from flbook.book import kinds
 from flbook.book.cost import seconds
@@ -80,9 +81,9 @@ def test_every_cell_is_marked_by_its_kind(notebook):
 
 
 def test_what_is_visible_is_for_reading(notebook):
-    names = kinds.imported(notebook.cells)
+    names = scratch.imported(notebook.cells)
     for source in kinds.visible(notebook.cells):
-        limit = SCRATCH if kinds.from_scratch(source, names) else LONGEST
+        limit = SCRATCH if scratch.from_scratch(source, names) else LONGEST
         assert kinds.lines(source) <= limit, f"lines of a visible cell:\n{source}"
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
+import scratch
 from limits import IN_BROWSER, TODO, within
 
 from flbook.book import facts, kinds
@@ -97,7 +98,7 @@ def test_the_model_is_drawn_and_trained_from_scratch(lectures, name):
     (page,) = (page for page in lectures if page.name == f"book/{name}")
     about = [output.get("metadata", {}).get("flbook", {}) for output in page.outputs]
     assert any("schematic" in of for of in about), "a drawing of the model, by plots.Schematic"
-    names = kinds.imported(page.cells)
-    scratch = [source for source in kinds.visible(page.cells) if kinds.from_scratch(source, names)]
-    assert any(20 <= kinds.lines(source) <= 40 and "range(" in source for source in scratch), "a cell that trains it"
+    names = scratch.imported(page.cells)
+    cells = [source for source in kinds.visible(page.cells) if scratch.from_scratch(source, names)]
+    assert any(20 <= kinds.lines(source) <= 40 and "range(" in source for source in cells), "a cell that trains it"
     assert page.symbols, "a table of its symbols"

@@ -1,8 +1,9 @@
 """Mutants: small faults put into a file one at a time, each in a copy of the project, and whether its tests notice.
 
-``make mutants FILE=lib/flbook/claims/statements.py`` tries forty of them, drawn at random, and prints those that
-survive: a line that can be changed without a test turning red is not held by any. What is no Python any more would be
-noticed by any test, and what stands in annotations by none, so neither is drawn.
+``make mutants FILE=lib/flbook/claims/statements.py`` tries forty of them, drawn at random, against the file's own tests,
+then its folder's, then all outside the lectures that import from its folder of the library, and prints those that
+survive: a line that can be changed without a test turning red is not held by any. Not drawn is what any test would
+notice, since it is no Python any more, and what none is asked to: annotations, and the bare star in a signature.
 """
 
 import argparse
@@ -78,7 +79,7 @@ def behaviour(source: str) -> str | None:
 
 
 def drawn(session: Path, number: int, seed: int, source: str) -> int:
-    """Leave so many mutants of a session, drawn at random among those that behave differently; returns of how many."""
+    """Leave so many mutants of a session, drawn at random, that behave differently; returns how many there were."""
     with closing(sqlite3.connect(session)) as base, base:
         columns = "start_pos_row, start_pos_col, operator_name, occurrence, operator_args, job_id"
         every = sorted(base.execute(f"SELECT {columns} FROM mutation_specs"))
@@ -97,7 +98,7 @@ def main(argv: list[str] | None = None) -> int:
     """Try mutants of one file; returns 1 if more than a twentieth survive."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path, help="a file of the library, such as lib/flbook/claims/statements.py")
-    parser.add_argument("--tests", nargs="*", help="what has to notice (default: the tests that mirror it)")
+    parser.add_argument("--tests", nargs="*", help="what has to notice, a run of pytest each (default: see above)")
     parser.add_argument("--number", type=int, default=40, help="how many mutants to draw (default: 40)")
     parser.add_argument("--seed", type=int, default=0, help="of the draw")
     asked = parser.parse_args(argv)

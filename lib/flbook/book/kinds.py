@@ -95,26 +95,6 @@ def visible(cells: list[dict]) -> list[str]:
     return [cell["source"] for cell, solution in _code(cells) if not solution and kind(cell["source"]) == "teach"]
 
 
-def imported(cells: list[dict]) -> set[str]:
-    """Names that the cells of a notebook import from flbook."""
-    trees = [tree for cell in cells if cell["cell_type"] == "code" and (tree := _parsed(untitled(cell["source"])))]
-    found = [node for tree in trees for node in ast.walk(tree)]
-    own = [node for node in found if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "flbook"]
-    return {"flbook"} | {alias.asname or alias.name for node in own for alias in node.names}
-
-
-def from_scratch(source: str, names: set[str]) -> bool:
-    """Whether a cell uses none of these names, those of the library: a reader can paste it into an empty notebook.
-
-    Examples
-    --------
-    >>> from_scratch("w = torch.zeros(3)", {"fit"}), from_scratch("fit(problem, rule, 3)", {"fit"})
-    (True, False)
-    """
-    tree = _parsed(source)
-    return tree is not None and not {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} & names
-
-
 def solved(text: str) -> str:
     """The prose of a page without its solutions, which are folded."""
     text = re.sub(r"^:{3,}\{solution-start\}.*?\{solution-end\}\n:{3,}", "", text, flags=re.S | re.M)

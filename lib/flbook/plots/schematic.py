@@ -214,7 +214,8 @@ class Schematic:
         ValueError
             If the things do not fit in.
         """
-        self.c, self.phone = DARK if dark else LIGHT, phone
+        self.c: dict[str, str] = {**(DARK if dark else LIGHT)}
+        self.phone = phone
         size = self._place((WIDTH, PHONE)[phone])
         fig = Figure(figsize=(size[0] / PX, size[1] / PX), dpi=PX, facecolor="none", layout=cast(Any, "none"))
         self.ax = fig.add_axes((0, 0, 1, 1), xlim=(0, size[0]), ylim=(size[1], 0))
