@@ -1,9 +1,9 @@
 """Mutants: small faults put into a file one at a time, each in a copy of the project, and whether its tests notice.
 
-``make mutants FILE=lib/flbook/claims/statements.py`` tries forty of them, drawn at random, against the file's own tests,
-then its folder's, then all outside the lectures that import from its folder of the library, and prints those that
-survive: a line that can be changed without a test turning red is not held by any. Not drawn is what any test would
-notice, since it is no Python any more, and what none is asked to: annotations, and the bare star in a signature.
+``make mutants FILE=lib/flbook/claims/statements.py`` tries forty of them, drawn at random, on the tests of the file,
+then on those of its folder, then on all others but the lectures' that import from that folder of the library. It prints
+those that survive: a line that can be changed without a test turning red is not held by any. Not drawn is what any test
+would notice, since it is no Python any more, and what none is asked to: annotations, the bare star in a signature.
 """
 
 import argparse
