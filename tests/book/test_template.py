@@ -64,7 +64,8 @@ def test_it_is_written_and_named_where_lectures_are_named(checkout, monkeypatch,
     written = files(checkout)
     assert not [path for path, text in written.items() if re.search(r"@\w+@", text)], "every name is put in"
     notebook = json.loads(written[checkout / "book/one/second.ipynb"])
-    begin = f"# {TITLE}\n\n*Second · Kou 2023 · Level 2 of 3 · 5 minutes*\n"
+    begin = f"# {TITLE}\n\n*Second · Kou 2023 · Level 2 of 3 · 5 minutes · "
+    begin += "Tools: [Gaussian concentration](../primer.ipynb#gaussian-concentration)*\n"
     assert "".join(notebook["cells"][0]["source"]).startswith(begin)
     assert list(lectures.listed(checkout)) == ["one/first", "one/second"]
     syllabus = written[checkout / "book/course/syllabus.md"]
