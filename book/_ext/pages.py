@@ -5,8 +5,6 @@ And folded code is one line that says what it is.
 
 import json
 import re
-from base64 import b64decode
-from hashlib import sha256
 from html import escape
 from pathlib import Path
 
@@ -95,33 +93,10 @@ def close_fold(translator, _: HideCodeCellNode) -> None:
     translator.body.append("</details>\n")
 
 
-def schematics(notebook: dict, images: Path, up: str) -> None:
-    """Replace every schematic of a notebook by its four pictures; the browser takes what fits its width and theme."""
-    for output in (o for cell in notebook["cells"] for o in cell.get("outputs", [])):
-        found = output.get("metadata", {}).get("flbook", {})
-        if "schematic" not in found:
-            continue
-        pictures = {"light": "".join(output["data"].pop("image/png")), **found["schematic"]}
-        alt, files = escape(" ".join(found["alt"].split())), {}
-        images.mkdir(parents=True, exist_ok=True)
-        for look, picture in pictures.items():
-            content = b64decode(picture)
-            name = f"{sha256(content).hexdigest()[:24]}.png"
-            (images / name).write_bytes(content)
-            files[look] = f"{up}_images/{name}"
-        shown = "".join(
-            f'<picture class="map only-{theme}"><source media="(max-width: 699px)" srcset="{files[phone]}">'
-            f'<img src="{files[theme]}" alt="{alt}" class="map only-{theme}"></picture>'
-            for theme, phone in (("light", "phone"), ("dark", "phone_dark"))
-        )
-        output["data"]["text/html"] = f'<div class="figure schematic">{shown}</div>'
-
-
 def show_made(app: Sphinx, docname: str, source: list[str]) -> None:
     """Give a page that is about to be read captions, variants of figures, links of claims, live figures and counts."""
     if Path(app.env.doc2path(docname)).suffix == ".ipynb":
         notebook, up = json.loads(source[0]), "../" * docname.count("/")
-        schematics(notebook, Path(app.outdir, "_images"), up)
         figures.on_page(notebook, Path(app.outdir, "_images"), up)
         ledger.with_links(notebook, up)
         source[0] = json.dumps(notebook)

@@ -128,7 +128,7 @@ def signs(k: int, like: Tensor) -> Tensor:
     return torch.cat([like.new_ones(k // 2), -like.new_ones(k - k // 2)])
 
 
-def fits(shape: Sequence[int], ensemble: Sequence[int]) -> bool:
+def broadcasts(shape: Sequence[int], ensemble: Sequence[int]) -> bool:
     """Does a shape broadcast to that of the ensemble, without adding to it?
 
     Parameters

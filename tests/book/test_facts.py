@@ -56,6 +56,9 @@ def test_a_page_counts_lectures_and_minutes(book):
     facts.write(nb, book / "data" / "model.ipynb", PAPERS)
     nbformat.write(nb, book / "data" / "model.ipynb")
     (book / "assignments").mkdir()
+    toc = "root: book/index\nparts:\n  - caption: One\n    chapters:\n      - file: book/primer\n"
+    toc += "      - file: book/data/model\n      - file: book/assignments/one\n"
+    (book.parent / "_toc.yml").write_text(toc)
     for name in ("primer", "assignments/one"):
         nbformat.write(notebook("# Primer", "word " * 900), book / f"{name}.ipynb")
     text = "<!-- lectures --> lectures, <!-- minutes: primer data/model -->"

@@ -90,6 +90,7 @@ SECOND_FORM = {
     "benign_overfitting/relu_heatmap",
     "benign_overfitting/xor",
     "in_context_learning/linear_attention",
+    "training_strategies/mixture_of_experts",
 }
 
 

@@ -6,9 +6,9 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from drawn_models import MODELS
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from PIL import Image
-from six_models import MODELS
 
 from flbook import plots
 from flbook.plots.schematic import PHONE, WIDTH, Schematic, box, out, strip

@@ -1,14 +1,13 @@
 """Cells from scratch: they use nothing of the library, so that a reader can paste them into an empty notebook."""
 
 import ast
-import re
 
-from flbook.book.kinds import untitled
+from flbook.book.kinds import parsed, untitled
 
 
 def imported(cells: list[dict]) -> set[str]:
     """Names that the cells of a notebook import from flbook."""
-    trees = [tree for cell in cells if cell["cell_type"] == "code" and (tree := _parsed(untitled(cell["source"])))]
+    trees = [tree for cell in cells if cell["cell_type"] == "code" and (tree := parsed(untitled(cell["source"])))]
     found = [node for tree in trees for node in ast.walk(tree)]
     own = [node for node in found if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "flbook"]
     return {"flbook"} | {alias.asname or alias.name for node in own for alias in node.names}
@@ -16,12 +15,5 @@ def imported(cells: list[dict]) -> set[str]:
 
 def from_scratch(source: str, names: set[str]) -> bool:
     """Whether a cell uses none of these names, those of the library."""
-    tree = _parsed(source)
+    tree = parsed(source)
     return tree is not None and not {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} & names
-
-
-def _parsed(source):
-    try:
-        return ast.parse(re.sub(r"^(\s*)[%!].*$", r"\1pass", source, flags=re.M))
-    except SyntaxError:
-        return None

@@ -78,7 +78,7 @@ def read(folder):
 def as_page(found, expected=(), fell=()):
     """The page in MyST Markdown, of the ledger's records, the hand-written entries and what fell."""
     lines = [_INTRODUCTION]
-    differing = [record for record in found if record["holds"] and row.mark(record) == "differs"]
+    differing = [record for record in found if row.mark(record) == "differs"]
     lines += _table(_DIFFERING, ("Theory says", "We measure", "What we think"), map(_differs, differing))
     lines += _table(_EXPECTED, ("Expected", "Found", "What we think, and how to check"), map(_expected, expected))
     lines += _table(_FELL, ("The page said", "What was found", "Why, and what it says now"), map(_fallen, fell))
@@ -97,7 +97,7 @@ def _table(introduction, titles, rows):
 def _differs(record):
     plain, name = ledger.plain, record["name"]
     says = f"{plain(record['says'])}: {row.short(record['theory'])}"
-    measured = plain(row.measured(record)) + (f", {abs(record['z']):.2g} s.e. off" if record["z"] is not None else "")
+    measured = ", ".join(filter(None, (plain(row.measured(record)), row.off(record))))
     address = f'<a href="ledger.html#{name}">{name.partition(".")[2]}</a>'
     where = f"[]({record['notebook'].removeprefix('book/')}), {address}"
     return says, f"{measured}<br>{where}", f"{plain(record['differs'])}."

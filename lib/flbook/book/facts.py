@@ -8,9 +8,8 @@ import json
 import math
 import re
 
-from flbook.book import questions
+from flbook.book import lectures, questions
 from flbook.book.kinds import solved
-from flbook.book.lectures import ASSIGNMENTS
 
 TOOLS = {  # the sections of the primer: their label, and their heading
     "concentration": "Gaussian concentration",
@@ -21,6 +20,7 @@ TOOLS = {  # the sections of the primer: their label, and their heading
     "attention": "Attention",
 }
 WORDS_PER_MINUTE = 160  # of prose with formulas, slower than a novel
+_COUNT = "<!-- lectures -->"
 _LINE = re.compile(r"^\*[^\n]* · Level [123] of 3 · [^\n]*\*\n?", flags=re.MULTILINE)
 _FOLDED = re.compile(
     r"^(:{3,})\{(?:admonition|note|tip)\}[^\n]*\n:class:[^\n]*dropdown.*?^\1\s*$", flags=re.DOTALL | re.MULTILINE
@@ -64,12 +64,12 @@ def with_counts(text, book):
     book
         The folder of the pages.
     """
-    count = sum(path.parent.name != ASSIGNMENTS.strip("/") for path in book.glob("*/*.ipynb"))
-    text = text.replace("<!-- lectures -->", str(count))
 
     def total(match):
         return f"{sum(_stated(book / f'{name}.ipynb') for name in match[1].split())} minutes"
 
+    if _COUNT in text:
+        text = text.replace(_COUNT, str(len(lectures.listed(book.parent))))
     return re.sub(r"<!-- minutes: ([\w/ ]+) -->", total, text)
 
 

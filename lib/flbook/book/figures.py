@@ -11,6 +11,7 @@ from base64 import b64decode
 from html import escape
 
 WIDE = "(min-width: 700px)"  # of the window: where two panels stand beside each other
+PHONE = "(max-width: 699px)"  # where a schematic runs from top to bottom
 
 
 def on_page(notebook, images, up):
@@ -29,6 +30,7 @@ def on_page(notebook, images, up):
         if cell["cell_type"] == "code":
             _captioned(cell)
             for output in cell["outputs"]:
+                _schematic(output, images, up)
                 _responsive(output, images, up)
 
 
@@ -97,6 +99,22 @@ def _responsive(output, images, up):
     else:
         shown = picture(files["narrow"], files.get("wide"), "lines")
     data["text/html"] = f'<div class="figure{" two" if "wide" in files else ""}"{scales}>{shown}</div>'
+
+
+def _schematic(output, images, up):
+    """Replace a schematic by its four pictures; the browser takes what fits its width and theme."""
+    found = _flbook(output)
+    if "schematic" not in found:
+        return
+    pictures = {"light": "".join(output["data"].pop("image/png")), **found["schematic"]}
+    files = {look: f"{up}_images/{_stored(b64decode(picture), images)}" for look, picture in pictures.items()}
+    alt = escape(" ".join(found["alt"].split()))
+    shown = "".join(
+        f'<picture class="map only-{theme}"><source media="{PHONE}" srcset="{files[phone]}">'
+        f'<img src="{files[theme]}" alt="{alt}" class="map only-{theme}"></picture>'
+        for theme, phone in (("light", "phone"), ("dark", "phone_dark"))
+    )
+    output["data"]["text/html"] = f'<div class="figure schematic">{shown}</div>'
 
 
 def _flbook(output):

@@ -34,7 +34,7 @@ def kind(source: str) -> str:
     >>> kind("import numpy as np"), kind("params = fit(problem, rule)"), kind("fig = plots.collapse(error)")
     ('set-up', 'teach', 'figure')
     """
-    tree = _parsed(source)
+    tree = parsed(source)
     if tree is None or not tree.body:
         return "teach"  # what cannot be read is not hidden
     if _live(tree):
@@ -123,7 +123,7 @@ def content(source: str) -> tuple[int, int]:
     >>> content("for x in xs:\\n    y = model(x)\\n    print(y)")
     (3, 2)
     """
-    tree, labels = _parsed(source), {}
+    tree, labels = parsed(source), {}
     for statement in tree.body if tree else []:
         _label(statement, labels)
     code = [number for number, line in enumerate(source.splitlines(), start=1) if re.match(r"\s*[^\s#]", line)]
@@ -155,7 +155,7 @@ def _put(metadata: dict, section: str, **values) -> None:
         metadata[section] = kept
 
 
-def _parsed(source: str) -> ast.Module | None:
+def parsed(source: str) -> ast.Module | None:
     """The cell as Python, with `pass` for IPython's own lines, or None."""
     for text in (source, re.sub(r"^(\s*)[%!].*$", r"\1pass", source, flags=re.M)):
         try:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from flbook.book import lectures, made
 from flbook.claims import row
-from flbook.claims.statements import KEY
+from flbook.claims.papers import KEY
 
 _FIELDS = (
     "name notebook says headline kind mark value theory book tol rtol claim excludes sharpness z seeds interval source "

@@ -83,17 +83,16 @@ def _read(path, keys, known):
     said = notebook.get("metadata", {}).get("lecture")
     if not isinstance(said, dict):
         raise ValueError(f'{where}: its metadata have no object "lecture" with {", ".join(_KEYS)}.')
-    for key in _KEYS[:-1]:
+    for key in _KEYS:
         if key not in said:
             raise ValueError(f'{where}: {key} is missing in the metadata\'s object "lecture".')
     for key in said:
         if key not in _KEYS:
             raise ValueError(f'{where}: {key!r} is no key of the metadata\'s object "lecture"; {", ".join(_KEYS)} are.')
     paper = [said["paper"]] if isinstance(said["paper"], str) else said["paper"]
-    tools = said.get("tools", ["flow"])
-    if not isinstance(tools, list) or not tools or set(map(str, tools)) - facts.TOOLS.keys():
-        raise ValueError(f"{where}: tools is {tools!r}; it must be a list among {', '.join(facts.TOOLS)}.")
     _check(where, said["topic"], paper, said["level"], said["needs"], keys)
+    if not isinstance(said["tools"], list) or not said["tools"] or set(map(str, said["tools"])) - facts.TOOLS.keys():
+        raise ValueError(f"{where}: tools is {said['tools']!r}; it must be a list among {', '.join(facts.TOOLS)}.")
     name = path.parent.name + "/" + path.stem
     for need in said["needs"]:
         if need not in known or need == name:

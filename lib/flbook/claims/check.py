@@ -202,8 +202,7 @@ class Claims:
             first=not self._shown,
         )
         record |= dict(theory=None, seeds=None, interval=None, scale="book", device="cpu", command="") | found
-        record |= dict(sharpness=row.sharpness(record), z=row.z(record))
-        record |= dict(mark=row.mark(record))
+        record |= dict(sharpness=row.sharpness(record), z=row.z(record), mark=row.mark(record))
         self._shown = True
         shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
         if shell is None:

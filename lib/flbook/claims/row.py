@@ -232,6 +232,22 @@ def z(record):
     return float(f"{(record['value'] - record['theory']) / error(record):.3g}")
 
 
+def off(record):
+    """How far off theory the value lies, in words; empty where no spread is known.
+
+    Parameters
+    ----------
+    record
+        What `flbook.claims.check` stores of a claim.
+
+    Returns
+    -------
+    str
+        As in ``"5.3 s.e. off"``.
+    """
+    return "" if record["z"] is None else f"{abs(record['z']):.2g} s.e. off"
+
+
 def beyond(record, slack=0.0):
     """Whether theory and measurement differ by more than three standard errors; by more than the tolerance without any.
 
@@ -391,9 +407,8 @@ def _parting(record):
     """How far off theory is and why, of a claim that stands and does not agree."""
     if mark(record) not in ("close", "differs"):
         return ""
-    off = f"{abs(record['z']):.2g} s.e. off" if record["z"] is not None else "off"
     reason = record.get("differs") or record.get("because")
-    return f" ({off}: {reason})" if reason else f" ({off})"
+    return f" ({': '.join(filter(None, (off(record) or 'off', reason)))})"
 
 
 def facts(record):

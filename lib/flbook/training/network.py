@@ -8,9 +8,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from flbook.shapes import fits, per_member
+from flbook.shapes import broadcasts, per_member
 from flbook.training.losses import check_labels, logistic
-from flbook.training.problem import Params, Problem
+from flbook.training.problem import Params, Problem, gradient_of
 
 
 class Training(Problem):
@@ -56,7 +56,7 @@ class Training(Problem):
         self.model, self.x, self.observed, self.loss, self.column = model, x.to(like), observed.to(like), loss, False
         self.ensemble = self._members(self.x[(0,) * lead], self.observed[(0,) * (observed.ndim - 1)])
         for name, given in (("x", x.shape[:lead]), ("observed", observed.shape[:-1])):
-            if not fits(given, self.ensemble):
+            if not broadcasts(given, self.ensemble):
                 raise ValueError(f"the model's parameters carry the ensemble axes, of shape {tuple(self.ensemble)}; "
                                  f"those of {name}, of shape {tuple(given)}, do not fit them")
 
@@ -173,9 +173,7 @@ class Training(Problem):
         Params
             Gradient in the form of `params`.
         """
-        leaves = {name: p.detach().requires_grad_() for name, p in params.items()}
-        grads = torch.autograd.grad(self.train_loss(leaves, x=x, observed=observed).sum(), list(leaves.values()))
-        return dict(zip(leaves, grads, strict=True))
+        return gradient_of(lambda leaves: self.train_loss(leaves, x=x, observed=observed), params)
 
     def norm(self, direction: Params) -> Tensor:
         """Euclidean length of a direction in parameter space, shape ``*E``.

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from flbook import rng
 from flbook.domains import Checked, Count, FlipProbability, Fraction, Natural, NonNegative, Positive
-from flbook.shapes import fits, per_member
+from flbook.shapes import broadcasts, per_member
 from flbook.training.problem import Params, Problem, Rule, WrappedProblem, of_step
 
 Scalar = float | Tensor
@@ -359,7 +359,7 @@ class LabelNoise(_Plain):
         """
         if self.noise is not None:
             n, lead = problem.sample_indices()[0], self.noise.shape[1:-1]
-            if self.noise.ndim < 2 or self.noise.shape[-1] != n or not fits(lead, problem.ensemble):
+            if self.noise.ndim < 2 or self.noise.shape[-1] != n or not broadcasts(lead, problem.ensemble):
                 raise ValueError(f"noise must have the shape (steps, *E, {n}), E the ensemble axes, here "
                                  f"{tuple(problem.ensemble)}; got {tuple(self.noise.shape)}")
 

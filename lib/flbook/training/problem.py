@@ -1,10 +1,12 @@
 """The two protocols that carry all training: a problem knows its gradient, a rule asks for it and takes the step."""
 
 import copy
+from collections.abc import Callable
 from dataclasses import fields
 from functools import cached_property
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
+import torch
 from torch import Size, Tensor
 
 from flbook.training.losses import Weighted
@@ -538,6 +540,25 @@ def refuse(problem: Problem, **given: Tensor | None) -> None:
     for name, value in given.items():
         if value is not None:
             raise ValueError(f"{type(problem).__name__} takes no {name}: it is trained on what it was made of")
+
+
+def gradient_of(loss: Callable[[Params], Tensor], params: Params) -> Params:
+    """Gradient of each member's loss: one backward pass, since members do not share parameters.
+
+    Parameters
+    ----------
+    loss
+        Function of the parameters, one number a member, shape ``*E``.
+    params
+        Parameters by name, each of shape ``(*E, ...)``.
+
+    Returns
+    -------
+    Params
+        Gradient in the form of `params`.
+    """
+    leaves = {name: p.detach().requires_grad_() for name, p in params.items()}
+    return dict(zip(leaves, torch.autograd.grad(loss(leaves).sum(), list(leaves.values())), strict=True))
 
 
 def of_step(name: str, given: Tensor, step: int) -> Tensor:

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from flbook.data.prompts import Prompts, map_tensors
 from flbook.training.network import check_model
 from flbook.training.pretrain import at_the_query
-from flbook.training.problem import Params, PopulationProblem, of_step
+from flbook.training.problem import Params, PopulationProblem, gradient_of, of_step
 
 
 class PromptTraining(PopulationProblem):
@@ -108,9 +108,7 @@ class PromptTraining(PopulationProblem):
         Params
             Gradient in the form of `params`.
         """
-        leaves = {name: p.detach().requires_grad_() for name, p in params.items()}
-        value = self.train_loss(leaves)
-        return dict(zip(leaves, torch.autograd.grad(value.sum(), list(leaves.values())), strict=True))
+        return gradient_of(self.train_loss, params)
 
     def norm(self, direction: Params) -> Tensor:
         """Euclidean length of a direction.

@@ -24,7 +24,7 @@ from flbook.lectures.foundation_models.shared.info_nce import InfoNCE, all_other
 from flbook.models.layers import MLP
 from flbook.training.batches import Batches
 from flbook.training.losses import cross_entropy
-from flbook.training.problem import Params, Problem, refuse
+from flbook.training.problem import Params, Problem, gradient_of, refuse
 
 PIXELS = 3 * 8 * 8
 TRAINED = ("views", "recoloured views", "captions", "class captions", "classes", "weighted classes")
@@ -119,9 +119,7 @@ class DigitPretraining(Problem):
     def gradient(self, params: Params, *, x: Tensor | None = None, observed: Tensor | None = None) -> Params:
         """Gradient of each member's loss: one backward pass, since members do not share weights."""
         refuse(self, x=x, observed=observed)
-        leaves = {name: p.detach().requires_grad_() for name, p in params.items()}
-        grads = torch.autograd.grad(self.train_loss(leaves).sum(), list(leaves.values()))
-        return dict(zip(leaves, grads, strict=True))
+        return gradient_of(self.train_loss, params)
 
     def norm(self, direction: Params) -> Tensor:
         """Euclidean length, of each member."""

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from flbook import rng
 from flbook.lectures.foundation_models.denoising_from_scratch.noise_schedule import NoiseSchedule
-from flbook.training.problem import Params, PopulationProblem, of_step
+from flbook.training.problem import Params, PopulationProblem, gradient_of, of_step
 
 
 class NoisyBatch(NamedTuple):
@@ -102,9 +102,8 @@ class NoisePrediction(PopulationProblem):
 
     def slope(self, params: Params) -> Params:
         """Gradient of each member's loss."""
-        leaves = {name: p.detach().requires_grad_() for name, p in params.items()}
-        value = self.loss(leaves, self.sample(next(iter(params.values()))))
-        return dict(zip(leaves, torch.autograd.grad(value.sum(), list(leaves.values())), strict=True))
+        drawn = self.sample(next(iter(params.values())))
+        return gradient_of(lambda leaves: self.loss(leaves, drawn), params)
 
     def norm(self, direction: Params) -> Tensor:
         """Euclidean length of a direction, one a member."""

@@ -24,7 +24,7 @@ from flbook import rng
 from flbook.data.prompts import LinearPrompts, coloured
 from flbook.domains import Count, Natural, NonNegative, Positive, checked_arguments
 from flbook.shapes import Context, per_member
-from flbook.training.problem import Params, PopulationProblem
+from flbook.training.problem import Params, PopulationProblem, gradient_of
 
 
 class Drawn(NamedTuple):
@@ -258,10 +258,8 @@ class MomentTraining(PopulationProblem):
         """Gradient of each member's risk on the step's batch, clipped."""
         drawn = draw_moments(self.prompts, self.batch, self.seed, self.count, self.dtype)
         drawn = Drawn(*(part.to(self.covariance.device) for part in drawn))
-        leaves = {name: part.detach().requires_grad_() for name, part in params.items()}
-        loss = risk(leaves["p"], leaves["q"], drawn, self.covariance).sum()
-        grads = torch.autograd.grad(loss, list(leaves.values()))
-        free = {name: grad * self.free[name] for name, grad in zip(leaves, grads, strict=True)}
+        grads = gradient_of(lambda leaves: risk(leaves["p"], leaves["q"], drawn, self.covariance), params)
+        free = {name: grad * self.free[name] for name, grad in grads.items()}
         shrink = (self.clip / self.norm(free)).clamp(max=1.0)
         return {name: per_member(shrink, grad) * grad for name, grad in free.items()}
 
