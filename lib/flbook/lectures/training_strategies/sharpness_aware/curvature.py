@@ -41,7 +41,7 @@ def at_losses(setting: Setting, losses: tuple[float, ...], device: str = "cpu") 
     Rules hand over after `setting.switch` steps and train on until `setting.steps`. Dimensions (loss, rule, d, seed,
     mu); NaN where a loss is not reached.
     """
-    training = problem(setting, device).to(torch.float64)
+    training = problem(setting, device)
     quantities = [
         Quantity("train_loss", training.train_loss, (), "training loss", "nats"),
         Quantity("sharpness", lambda p: measures.gauss_newton_sharpness(training, p), (), "largest Hessian eigenvalue"),
