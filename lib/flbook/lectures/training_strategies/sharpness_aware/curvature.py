@@ -8,7 +8,6 @@ import math
 from dataclasses import replace
 
 import numpy as np
-import torch
 import xarray as xr
 from jaxtyping import Float
 from torch import Tensor
