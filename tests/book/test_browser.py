@@ -145,6 +145,14 @@ def the_slider_moves_the_figure(tab):
     tab.wait_for_function("([box, drawn]) => box.innerHTML !== drawn", arg=[figure.element_handle(), drawn])
 
 
+def formulas_are_whole(tab):
+    """A displayed formula fits the column: of a wider one the end is cut, or lies under its number."""
+    wider = "e => e.querySelector('mjx-container').scrollWidth - e.querySelector('mjx-container').clientWidth"
+    formulas = "[...document.querySelectorAll('div.math')].filter(e => e.querySelector('mjx-container'))"
+    cut = tab.evaluate(f"() => MathJax.startup.promise.then(() => {formulas}.map({wider}))")
+    assert max(cut, default=0) <= 24, f"pixels beyond the column, formula by formula: {cut}"
+
+
 def test_on_a_desk(browser, page, lectures, asking, checked):
     with opened(browser, page.html.as_uri(), viewport=DESK, color_scheme="light") as tab:
         silent_and_whole(tab)
@@ -152,6 +160,7 @@ def test_on_a_desk(browser, page, lectures, asking, checked):
             return bars_nobody(tab, contrast=page.name in KINDS)
         panels_have_letters(tab, (0.5, 0))
         picture_first_and_end_near(tab, page.name.removeprefix("book/"))
+        formulas_are_whole(tab)
         on_the_page_s_own_ground(tab, "light")
         tab.emulate_media(color_scheme="dark")
         tab.wait_for_selector("html[data-theme=dark]")

@@ -96,17 +96,17 @@ def _table(introduction, titles, rows):
 
 def _differs(record):
     plain, name = ledger.plain, record["name"]
-    says = f"{plain(record['says'])}: {row.short(record['theory'])}"
-    measured = ", ".join(filter(None, (plain(row.measured(record)), row.off(record))))
+    says = f"{plain(record['says'])}: {row.typeset(row.short(record['theory']))}"
+    measured = row.typeset(", ".join(filter(None, (plain(row.measured(record)), row.off(record)))))
     address = f'<a href="ledger.html#{name}">{name.partition(".")[2]}</a>'
     where = f"[]({record['notebook'].removeprefix('book/')}), {address}"
-    return says, f"{measured}<br>{where}", f"{plain(record['differs'])}."
+    return says, f"*Measured:* {measured}<br>{where}", f"{plain(record['differs'])}."
 
 
 def _expected(entry):
     plain = ledger.plain
     where = f"{plain(entry.expected)}<br>{{doc}}`{entry.lecture}`"
-    return where, plain(entry.found), f"{plain(entry.think)}.<br>*To check:* {plain(entry.check)}."
+    return where, f"*Found:* {plain(entry.found)}.", f"*We think:* {plain(entry.think)}.<br>*To check:* {plain(entry.check)}."
 
 
 def _fallen(entry):
