@@ -34,7 +34,8 @@ def test_what_differs_stands_first():
     close = {**RECORD, "differs": "", "because": "finite n", "says": "A third"}
     page = differences.as_page([RECORD, agrees, close])
     (line,) = [line for line in page.splitlines() if line.startswith("| The slope")]
-    measured = "*Measured:* \N{MINUS SIGN}0.310 ± 0.010, 6 s.e. off<br>[](one/first.ipynb), <a href=\"ledger.html#heatmap.slope\">slope</a>"
+    where = '[](one/first.ipynb), <a href="ledger.html#heatmap.slope">slope</a>'
+    measured = f"*Measured:* \N{MINUS SIGN}0.310 ± 0.010, 6 s.e. off<br>{where}"
     assert line == f"| The slope in \\$n: \N{MINUS SIGN}0.25 | {measured} | the law is another \\| one. |"
     assert "Another" not in page and "A third" not in page and "## What fell" not in page
 
@@ -45,7 +46,8 @@ def test_what_was_expected_and_what_fell(tmp_path):
         (tmp_path / file).write_text(text)
     fell = fallen.Fallen("one/first", "It was so", "it fell", "haste", "it says so", claim="slope", seed="seed 7")
     page = differences.as_page([], differences.read(tmp_path), [fell])
-    assert r"| It is so<br>{doc}`one/first` | *Found:* it is \|not\| so. | *We think:* haste.<br>*To check:* look again. |" in page
+    think = "*We think:* haste.<br>*To check:* look again."
+    assert rf"| It is so<br>{{doc}}`one/first` | *Found:* it is \|not\| so. | {think} |" in page
     said, found = "It was so<br>{doc}`one/first`, claim `slope`", "it fell (seed 7)"
     assert f"| {said} | {found} | *Why:* haste.<br>*Now:* it says so. |" in page
     assert "## Claims that differ" not in page

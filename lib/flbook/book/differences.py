@@ -106,7 +106,8 @@ def _differs(record):
 def _expected(entry):
     plain = ledger.plain
     where = f"{plain(entry.expected)}<br>{{doc}}`{entry.lecture}`"
-    return where, f"*Found:* {plain(entry.found)}.", f"*We think:* {plain(entry.think)}.<br>*To check:* {plain(entry.check)}."
+    think = f"*We think:* {plain(entry.think)}.<br>*To check:* {plain(entry.check)}."
+    return where, f"*Found:* {plain(entry.found)}.", think
 
 
 def _fallen(entry):
