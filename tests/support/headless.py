@@ -9,6 +9,7 @@ import pytest
 CHROMIUM = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
 CHROMIUM = (CHROMIUM + " --disable-component-update --disable-sync").split()
 LOCAL = ("file:", "data:", "blob:")
+LEFT = "net::ERR_ABORTED"  # what was being loaded as its page was left: no fault of the page
 
 
 def missing(reason: str):
@@ -24,6 +25,11 @@ def needs_chromium():
     return path or missing("no chromium on the PATH (on Debian: apt-get install chromium)")
 
 
+def failed(sent) -> list[str]:
+    """What there is to complain about in a request that failed."""
+    return [] if sent.failure == LEFT else [f"could not load {sent.url}"]
+
+
 @contextmanager
 def opened(browser, address: str, **how):
     """A page after it has loaded, with everything that it complained about or asked for."""
@@ -32,7 +38,7 @@ def opened(browser, address: str, **how):
     tab.complaints, tab.asked = [], []
     tab.on("console", lambda message: tab.complaints.append(message.text) if message.type == "error" else None)
     tab.on("pageerror", lambda error: tab.complaints.append(str(error)))
-    tab.on("requestfailed", lambda sent: tab.complaints.append(f"could not load {sent.url}"))
+    tab.on("requestfailed", lambda sent: tab.complaints.extend(failed(sent)))
     tab.on("request", lambda sent: None if sent.url.startswith(LOCAL) else tab.asked.append(sent.url))
     try:
         arrive(tab, address)
