@@ -24,6 +24,7 @@ FIGURES = {
     "prompt": dict(n=10, trained=10, noise=0.5, inputs="line", seed=0),
     "rules": dict(rule="sam", mu=1.2, d=200, factor=1.0, activation="relu", radius=0.5, p=0.3, beta=0.98, n=20, seed=0),
     "denoiser": dict(mu=5.0, t=0.2, n=30, m=20),
+    "environments": dict(beta_1=0.1, beta_2=0.2, weight=1000.0, alpha=0.25, penalty="irm", start="spurious"),
     "memory": dict(memory=50.0, beta=0.1, seen=0.05, share=0.2),
     "modalities": dict(n_snr2=1.25, ratio=3.0, negatives=20, labels="other", d=2000, seed=0),
 }
@@ -69,6 +70,8 @@ def live(name, still, *, alt, caption="", label="", **given):
         ``"momentum"``, ``"adam"``, ``"sign"``); `factor` multiplies the step size of each.
         ``"denoiser"``: a denoiser and a classifier on the same patches, in their smallest form, all neurons alike: what
         they see of signal and noise over training.
+        ``"environments"``: an invariant and a spurious feature under the risk of two environments and a penalty,
+        ``"irm"`` or ``"vrex"``; it starts after ``"risk"``, at the ``"spurious"`` feature alone or from ``"zero"``.
         ``"memory"``: the smallest model of momentum, a feature that coasts and then races the noise for hard samples of
         the margin `beta`; `seen` is what a filter sees of a noise patch at the start.
         ``"modalities"``: contrastive training in coefficients with one modality and with two, `ratio` times as strong;
