@@ -91,6 +91,7 @@ SECOND_FORM = {
     "benign_overfitting/xor",
     "in_context_learning/linear_attention",
     "training_strategies/mixture_of_experts",
+    "training_strategies/momentum",
 }
 
 

@@ -8,6 +8,22 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from flbook import plots
+from flbook.lectures.training_strategies.momentum.coasting import coast
+from flbook.plots.schematic import Schematic, curve, op, out, stack, strip
+
+MODEL = Schematic(
+    "A two-layer network of cubes",
+    [
+        ("two patches", {"v": strip(r"$\theta\,y\,v$", "feature", "signal"), "xi": strip(r"$\xi$", "noise", "noise")}),
+        ("filters", {"w+": stack(r"$w_r$", "sign $+$", alt="filters with the sign plus"),
+                     "w-": stack(r"$w_r$", "sign $-$", alt="filters with the sign minus")}),
+        ("cubes", {"c+": curve(r"$z^3$", holds="cube", alt="the cube"), "c-": curve(r"$z^3$", holds="cube", alt="the cube")}),
+        ("signs", {"sum": op("$-$")}),
+        ("output", {"f": out(r"$f(x)$", alt="the sum of all cubes with the filters' signs")}),
+    ],
+    ["v xi >> w+ w-", "w+ w- > c+ c-", "c+ c- > sum > f"],
+    says="Every filter meets both patches; the feature is common to all samples, the noise is each sample's own.",
+)  # fmt: skip
 
 
 def race(racing: xr.Dataset, names: Mapping[float, str]) -> Figure:
@@ -50,7 +66,30 @@ def ball(places: np.ndarray, memory: float, share: float) -> Figure:
     ax.plot(a, share * np.logaddexp(0, -(a**3)), color=plots.TRAIN, lw=1.6)
     ax.plot(at, share * np.logaddexp(0, -(at**3)), "o", color=plots.SIGNAL, mec="white", ms=8)
     ax.set(xlim=(0, 12.5), ylim=(-0.06, 0.65), xlabel="feature coefficient a", ylabel="loss V [nats]")
-    ax.set_title(f"τ = {memory:g}: at {at[-1]:.1f} in the end")
+    ax.set_title(f"memory {memory:g}: at {at[-1]:.1f} in the end")
+    return fig
+
+
+def coasting(
+    rest: xr.DataArray, of_noise: np.ndarray, parts: xr.DataArray, tie: float, share: float, noise: float
+) -> Figure:
+    """Where feature and noise come to rest over the memory, and how much of a hard sample's margin is the feature.
+
+    rest: over (memory, seed), the network's feature. of_noise: of the smallest model, a number for each memory.
+    parts: over (memory, seed). tie: memory at which the two are expected to tie. share, noise: what pulls either.
+    """
+    fig, (left, right) = plots.panels(2)
+    memory, smallest = np.geomspace(20, 2000, 50), rest.isel(seed=0, drop=True).copy(data=of_noise)
+    laws = {"$\\sqrt{2\\tau_\\gamma p_1\\,\\log 2}+\\kappa_0$": (memory, coast(memory, share)),
+            "$\\|\\xi_i\\|^2/n$ for $p_1$": (memory, coast(memory, noise))}
+    shown = {"feature, network": rest, "noise, smallest model": smallest}
+    paint = {"feature, network": plots.SIGNAL, "noise, smallest model": plots.NOISE}
+    plots.series(shown, "memory", paint=paint, lines=laws, title="Four times the memory, twice as far", ax=left)
+    part = {"feature's part": parts}
+    plots.series(part, "memory", paint={"feature's part": plots.SIGNAL}, log="x", legend=False,
+                 title="Who fits a hard sample", ax=right)
+    right.axvline(tie, color=plots.THEORY, linestyle="--", linewidth=1.4)
+    right.set(ylim=(-0.05, 1.05), ylabel="the feature's part of the margin")
     return fig
 
 
