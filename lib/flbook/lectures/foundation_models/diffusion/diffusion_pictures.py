@@ -7,6 +7,22 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from flbook import plots
+from flbook.plots.schematic import Schematic, curve, op, out, stack, strip
+
+MODEL = Schematic(
+    "A two-layer denoiser with tied weights",
+    [
+        ("a patch", {"x": strip(r"$\alpha x$", "of the data", "signal+noise"),
+                     "e": strip(r"$\beta\,\epsilon$", "diffusion noise", "grey")}),
+        ("sum", {"+": op("$+$")}),
+        ("neurons", {"w": stack(r"$w_r$", lane=0)}),
+        ("squares", {"s": curve(r"$z^2$", holds="square", lane=0, alt="the square")}),
+        ("the same neurons", {"w2": stack(r"$w_r$", "transposed", lane=0)}),
+        ("output", {"f": out(r"$f$", lane=0, alt="the predicted diffusion noise")}),
+    ],
+    ["x e > +", "+ > w > s > w2 > f"],
+    says="The output is to be the diffusion noise that was added.",
+)
 
 PAINT = {"denoiser": plots.look.OTHERS[3], "classifier": plots.look.OTHERS[1]}
 RATIO = "signal over noise"
@@ -28,13 +44,14 @@ def over_strength(ratios: Mapping[str, xr.DataArray], lines: Mapping[str, tuple[
     return plots.series(ratios, "n_snr2", paint=PAINT, lines=lines, title="The denoiser levels off")
 
 
-def at_time(ratio: xr.DataArray, line: tuple[np.ndarray, np.ndarray], t: float) -> Figure:
-    """The denoiser's ratio against n SNR² at one diffusion time; the same axes for every frame."""
+def at_time(line: tuple[np.ndarray, np.ndarray], t: float) -> Figure:
+    """The denoiser's ratio against n SNR² at one diffusion time, by the three variables."""
     fig, (ax,) = plots.panels(1)
     fig.set_size_inches(5.2, 3.4)
-    lines = {"three variables": line, "n SNR²/2": (line[0], line[0] / 2)}
-    plots.series({"denoiser": ratio}, "n_snr2", paint=PAINT, lines=lines, ylim=(0.1, 5), title=f"Diffusion time {t:g}",
-                 ax=ax)
+    ax.plot(*line, color=PAINT["denoiser"], linewidth=2.5, label="denoiser, three variables")
+    ax.plot(line[0], line[0] / 2, color=plots.THEORY, linestyle="--", linewidth=1.4, label="n SNR²/2")
+    ax.set(xscale="log", yscale="log", xlabel="n SNR²", ylabel=RATIO, title=f"Diffusion time {t:g}")
+    ax.legend()
     return fig
 
 

@@ -17,7 +17,7 @@ MODEL = Schematic(
         ("two patches", {"v": strip(r"$\theta\,y\,v$", "feature", "signal"), "xi": strip(r"$\xi$", "noise", "noise")}),
         ("filters", {"w+": stack(r"$w_r$", "sign $+$", alt="filters with the sign plus"),
                      "w-": stack(r"$w_r$", "sign $-$", alt="filters with the sign minus")}),
-        ("cubes", {"c+": curve(r"$z^3$", holds="cube", alt="the cube"), "c-": curve(r"$z^3$", holds="cube", alt="the cube")}),
+        ("cubes", {sign: curve(r"$z^3$", holds="cube", alt="the cube") for sign in ("c+", "c-")}),
         ("signs", {"sum": op("$-$")}),
         ("output", {"f": out(r"$f(x)$", alt="the sum of all cubes with the filters' signs")}),
     ],
