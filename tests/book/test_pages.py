@@ -90,6 +90,8 @@ SECOND_FORM = {
     "benign_overfitting/relu_heatmap",
     "benign_overfitting/xor",
     "in_context_learning/linear_attention",
+    "foundation_models/diffusion",
+    "training_strategies/label_noise_gd",
     "training_strategies/mixture_of_experts",
     "training_strategies/momentum",
 }

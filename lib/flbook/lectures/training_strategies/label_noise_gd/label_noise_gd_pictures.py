@@ -7,6 +7,21 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from flbook import plots
+from flbook.plots.schematic import Schematic, curve, op, out, stack, strip
+
+MODEL = Schematic(
+    "A two-layer convolutional network with squared ReLU",
+    [
+        ("two patches", {"mu": strip(r"$y\mu$", "signal", "signal"), "xi": strip(r"$\xi$", "noise", "noise")}),
+        ("filters", {"w+": stack(r"$w_{+1,r}$", "for label $+1$"), "w-": stack(r"$w_{-1,r}$", "for label $-1$")}),
+        ("squared ReLU", {sign: curve(r"$\sigma$", holds="squared_relu", alt="squared ReLU") for sign in ("s+", "s-")}),
+        ("means", {"F+": op(r"$\Sigma$", r"$F_{+1}$"), "F-": op(r"$\Sigma$", r"$F_{-1}$")}),
+        ("difference", {"minus": op("$-$")}),
+        ("output", {"f": out(r"$f(W,x)$", alt="the difference of the two means")}),
+    ],
+    ["mu xi >> w+ w-", "w+ w- > s+ s-", "s+ s- > F+ F-", "F+ F- > minus > f"],
+    says="Every filter meets both patches.",
+)
 
 SHORT = {"gradient descent": "GD", "label smoothing": "smoothing", "label noise": "label noise"}
 HEIGHTS = {"gamma": "signal coefficient γ", "rho": "noise coefficient ρ", "train_loss": "training loss [nats]",
@@ -35,13 +50,3 @@ def lead_and_rate(racing: xr.Dataset, drift: float, rates: xr.DataArray, lines: 
                           title="The signal's lead", ylabel="lead Λ", ax=left)
     own = {"label noise": plots.look.OTHERS[2]}  # the colour that it has on the left
     return plots.series({"label noise": rates}, "lr", paint=own, lines=lines, title="Its gain in a step", ax=right)
-
-
-def at_flips(racing: xr.Dataset, title: str) -> Figure:
-    """Signal and noise coefficients over training under one rule; the same axes for every frame."""
-    fig, (ax,) = plots.panels(1)
-    fig.set_size_inches(5.2, 3.0)
-    lines = {"gamma": "signal γ", "rho": "noise ρ"}
-    plots.learning_curves(racing, lines, log="xy", title=title, ylabel="coefficient", ax=ax)
-    ax.set_ylim(0.005, 12)
-    return fig
