@@ -171,6 +171,11 @@ def test_a_draft_shows_what_was_measured_and_does_not_hold_yet(shown, strict, ch
     assert shown[-2][1]["flbook"]["holds"] is True
 
 
+def test_a_relative_tolerance_is_said_in_percent(shown, strict, check):
+    check(-0.26, book="-0.26", tol=None, rtol="0.02")
+    assert dict(row.facts(record(shown)))["book"] == "-0.26 ± 2 %"
+
+
 @pytest.mark.parametrize("value", [0.0, float("nan")])
 def test_a_draft_may_measure_nothing(shown, check, value):
     check(value, book=None, tol=None, rtol="0.01")
@@ -306,7 +311,10 @@ def test_mistakes_in_an_identity(shown, lecture_of, arguments, said):
 
 @pytest.mark.parametrize(
     "value, tol, text",
-    [(0.25, 0.01, "0.250"), (1234.5, 100, "1230"), (3.21e-9, 1e-9, "3.2e-09"), (0.0, 0.5, "0.00"), (12.0, 1, "12.0")],
+    [
+        (0.25, 0.01, "0.250"), (1234.5, 100, "1230"), (3.21e-9, 1e-9, "3.2e-09"), (0.0, 0.5, "0.00"), (12.0, 1, "12.0"),
+        (0.000123, 1e-5, "0.000123"), (0.0000123, 1e-6, "1.23e-05"),  # six decimal places are read, seven are not
+    ],
 )
 def test_digits_follow_the_tolerance(value, tol, text):
     one = dict(kind="claim", tol=tol, value=row.rounded(value, row.decimals(tol)), seeds=None, interval=None)

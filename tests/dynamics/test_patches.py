@@ -76,6 +76,29 @@ def test_lengths_kernels_overlaps_and_rivals_are_those_of_the_weights(activation
     torch.testing.assert_close(*trained)
 
 
+def test_one_network_alone_has_the_lengths_of_its_weights():
+    """Without an axis of the ensemble, and with some of the start left."""
+    vectors, mix = rng.normal((4, D), 0, "vectors"), rng.normal((3, 2, 4), 0, "mix")
+    cnn = TwoLayerCNN(D, 3, 0.1, softplus, seed=0, dtype=torch.float64)
+    patches = PatchTraining.of(vectors, mix, torch.tensor([1.0, -1.0, 1.0]).double(), cnn)
+    params = fit(patches, WeightDecay(GradientDescent(0.1), 0.1), 5).params
+    w = params["start"] * cnn.w.detach().flatten(0, -2) + params["c"] @ vectors
+    assert params["start"] < 1 and patches.norm(params).shape == ()
+    torch.testing.assert_close(patches.norm(params), w.norm())
+
+
+def test_an_ensemble_of_labels_alone_trains_one_network_for_each():
+    vectors, mix = rng.normal((4, D), 0, "vectors"), rng.normal((3, 2, 4), 0, "mix")
+    labels = torch.tensor([[1.0, -1.0, 1.0], [-1.0, -1.0, 1.0]]).double()
+    cnn = TwoLayerCNN(D, 3, 0.1, softplus, seed=0, dtype=torch.float64)
+    both_labels = PatchTraining.of(vectors, mix, labels, cnn)
+    assert both_labels.start()["c"].shape == (2, 6, 4)
+    found = fit(both_labels, GradientDescent(0.1), 5).params["c"]
+    for k, y in enumerate(labels):
+        one = fit(PatchTraining.of(vectors, mix, y, cnn), GradientDescent(0.1), 5).params["c"]
+        torch.testing.assert_close(found[k], one)
+
+
 @pytest.mark.parametrize("orthogonal", [False, True], ids=["", "orthogonal"])
 @pytest.mark.parametrize("kind", ["network", "lazy"])
 def test_fresh_noise_has_its_exact_law(kind, orthogonal):
