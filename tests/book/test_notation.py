@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 ROWS = re.compile(r"^\| *(\$[^|]+?) *\|[^|]*\| *([^|]*?) *\|", re.M)
-OPEN = {"signal_noise": {"g"}}  # chapters that are held, and the symbols in them that still have two meanings
+OPEN = {"signal_noise": set()}  # chapters that are held, and the symbols in them that still have two meanings
 SAME = {}  # symbol of a chapter: one meaning that its pages say in different words; keys are "chapter: $symbol$"
 APART = re.compile(r"[,;]\s*(?=\$)")  # between the symbols of one row
 

@@ -91,6 +91,7 @@ SECOND_FORM = {
     "benign_overfitting/xor",
     "in_context_learning/linear_attention",
     "foundation_models/diffusion",
+    "signal_noise/signal_noise_model",
     "training_strategies/label_noise_gd",
     "training_strategies/mixture_of_experts",
     "training_strategies/momentum",
