@@ -94,6 +94,7 @@ SECOND_FORM = {
     "signal_noise/signal_noise_model",
     "training_strategies/label_noise_gd",
     "training_strategies/mixture_of_experts",
+    "training_strategies/mixup",
     "training_strategies/momentum",
 }
 

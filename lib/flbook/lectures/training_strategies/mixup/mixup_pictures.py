@@ -7,6 +7,22 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from flbook import plots
+from flbook.plots.schematic import Schematic, curve, op, out, stack, strip
+
+MODEL = Schematic(
+    "Mixup, and a two-layer network of squares",
+    [
+        ("two samples", {"i": strip(r"$x_i$", "common feature", "signal+noise"),
+                         "j": strip(r"$x_j$", "rare feature", "context+noise")}),
+        ("blend", {"+": op("$+$")}),
+        ("filters", {"w+": stack(r"$w_{+,r}$", "for label $+1$"), "w-": stack(r"$w_{-,r}$", "for label $-1$")}),
+        ("squares", {sign: curve(r"$z^2$", holds="square", alt="the square") for sign in ("s+", "s-")}),
+        ("difference", {"minus": op("$-$")}),
+        ("output", {"f": out(r"$f(\tilde x_{ij})$", alt="the difference of the two means")}),
+    ],
+    ["i > + | $\\lambda_x$", "j > + | $1-\\lambda_x$", "+ >> w+ w-", "w+ w- > s+ s-", "s+ s- > minus > f"],
+    says="Both patches of the two samples are blended alike.",
+)
 
 SHORT = {"standard": "standard", "balanced": "rare × 9", "labels": "labels only", "inputs": "inputs only",
          "mixup": "Mixup", "early": "stopped early"}  # fmt: skip
