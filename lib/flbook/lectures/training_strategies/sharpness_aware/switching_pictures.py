@@ -7,6 +7,21 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from flbook import plots
+from flbook.plots.schematic import Schematic, box, op, out, stack
+
+MODEL = Schematic(
+    "A step of sharpness-aware minimisation",
+    [
+        ("filters", {"W": stack("$W$", lane=0)}),
+        ("gradient", {"g": box(r"$\nabla L(W)$", lane=1.2, alt="the gradient of the loss")}),
+        ("uphill", {"up": op("$+$", r"length $\tau$", lane=0)}),
+        ("gradient there", {"there": box(r"$\nabla L$", holds="signal", lane=0, alt="the gradient at the perturbed filters")}),
+        ("descent", {"down": op("$-$", r"times $\eta$", lane=-1.2)}),
+        ("next filters", {"next": out("$W$", lane=-1.2)}),
+    ],
+    ["W > g", "W > up", "g > up", "up > there > down", "W > down", "down > next"],
+    says="The step is taken from the filters themselves, with the gradient at the perturbed ones.",
+)
 
 COLOURS = {"GD": "#332288", "SAM": "#00707A", "SAM then GD": "#00707A", "GD then SAM": "#9A1B1E"}
 LOSSES = ("#767676", "#00707A", "#332288")
