@@ -96,6 +96,7 @@ SECOND_FORM = {
     "training_strategies/mixture_of_experts",
     "training_strategies/mixup",
     "training_strategies/momentum",
+    "training_strategies/sharpness_aware",
 }
 
 

@@ -12,12 +12,12 @@ from flbook.plots.schematic import Schematic, box, op, out, stack
 MODEL = Schematic(
     "A step of sharpness-aware minimisation",
     [
-        ("filters", {"W": stack("$W$", lane=0)}),
-        ("gradient", {"g": box(r"$\nabla L(W)$", lane=1.2, alt="the gradient of the loss")}),
-        ("uphill", {"up": op("$+$", r"length $\tau$", lane=0)}),
-        ("gradient there", {"there": box(r"$\nabla L$", holds="signal", lane=0, alt="the gradient at the perturbed filters")}),
-        ("descent", {"down": op("$-$", r"times $\eta$", lane=-1.2)}),
-        ("next filters", {"next": out("$W$", lane=-1.2)}),
+        ("filters", {"W": stack("$W$", lane=-1)}),
+        ("gradient", {"g": box(r"$\nabla L(W)$", lane=1.3, alt="the gradient of the loss")}),
+        ("uphill", {"up": op("$+$", r"length $\tau$", lane=0.4)}),
+        ("gradient there", {"there": box(r"$\nabla L$", holds="signal", lane=0.4, alt="that at the perturbed filters")}),
+        ("descent", {"down": op("$-$", r"times $\eta$", lane=-1)}),
+        ("next filters", {"next": out("$W$", lane=-1)}),
     ],
     ["W > g", "W > up", "g > up", "up > there > down", "W > down", "down > next"],
     says="The step is taken from the filters themselves, with the gradient at the perturbed ones.",
