@@ -15,7 +15,7 @@ MODEL = Schematic(
         ("filters", {"W": stack("$W$", lane=-1)}),
         ("gradient", {"g": box(r"$\nabla L(W)$", lane=1.3, alt="the gradient of the loss")}),
         ("uphill", {"up": op("$+$", r"length $\tau$", lane=0.4)}),
-        ("gradient there", {"there": box(r"$\nabla L$", holds="signal", lane=0.4, alt="that at the perturbed filters")}),
+        ("gradient there", {"there": box(r"$\nabla L$", holds="signal", lane=0.4, alt="that at filters uphill")}),
         ("descent", {"down": op("$-$", r"times $\eta$", lane=-1)}),
         ("next filters", {"next": out("$W$", lane=-1)}),
     ],
