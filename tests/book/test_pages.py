@@ -90,12 +90,14 @@ SECOND_FORM = {
     "benign_overfitting/relu_heatmap",
     "benign_overfitting/xor",
     "in_context_learning/linear_attention",
+    "foundation_models/contrastive",
     "foundation_models/diffusion",
     "signal_noise/signal_noise_model",
     "training_strategies/label_noise_gd",
     "training_strategies/mixture_of_experts",
     "training_strategies/mixup",
     "training_strategies/momentum",
+    "training_strategies/out_of_distribution",
     "training_strategies/sharpness_aware",
 }
 

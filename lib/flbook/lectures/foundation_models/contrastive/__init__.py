@@ -29,6 +29,7 @@ from flbook.training.fit import fit
 from flbook.training.optimizers import GradientDescent
 from flbook.training.problem import Params
 
+FASTEST = 0.6  # what a step may add to the signal in the phase diagram
 STARTS = 1e-3, 0.03, 0.3, 1.0  # sizes of the initial responses to noise
 THIRDS = tuple(2 ** (k / 3) for k in range(-5, 9))  # of an octave: products of two of them are others
 
@@ -103,10 +104,12 @@ def accuracy(
     return downstream.accuracy(downstream.logistic_regression(seen, problem.y), *fresh)
 
 
-def trained(setting: Setting, encoders: int, d: int, pair: float, device: str) -> tuple[ContrastiveTraining, Params]:
-    """The training problem of all seeds, and the coefficients at its end."""
+def trained(
+    setting: Setting, encoders: int, d: int, pair: float, device: str, slower: float = 1.0
+) -> tuple[ContrastiveTraining, Params]:
+    """The training problem of all seeds, and the coefficients at its end; slower: a factor on the step size."""
     training = setting.problem(encoders, d, pair).to(device, torch.float32)
-    return training, fit(training, GradientDescent(setting.lr(d)), setting.steps).params
+    return training, fit(training, GradientDescent(slower * setting.lr(d)), setting.steps).params
 
 
 @experiment.cell
@@ -125,12 +128,15 @@ run = experiment.run
 def phase(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Accuracy over n SNR^2, the ratio of the signals, and seeds; one training serves all cells of one product.
 
-    The setting's first dimension; ratios and n SNR^2 in steps of a third of an octave.
+    The setting's first dimension; ratios and n SNR^2 in steps of a third of an octave. Steps are smaller where the
+    signal would grow by more than `FASTEST` in one.
     """
     d, strengths, ratios = setting.d[0], range(-5, 7), range(-3, 9)
     two = torch.zeros(len(strengths), len(ratios), len(setting.seed))
     for third in range(strengths[0] + ratios[0], strengths[-1] + ratios[-1] + 1):
-        training, params = trained(setting, 2, d, 2 ** (third / 3), device)
+        pair = 2 ** (third / 3)
+        slower = min(1.0, 2 * FASTEST / (setting.noise_rate * pair))
+        training, params = trained(setting, 2, d, pair, device, slower)
         for i, strength in enumerate(strengths):
             if third - strength in ratios:  # |mu| is shorter than the geometric mean by the root of the ratio
                 stretch = 2 ** ((strength - third) / 6)

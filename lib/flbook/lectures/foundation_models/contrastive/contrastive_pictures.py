@@ -2,12 +2,29 @@
 
 import numpy as np
 import xarray as xr
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 
 from flbook import plots
+from flbook.plots.schematic import Schematic, encoder, matrix, out, stack, strip
 
-SHADES = "#440154", "#31688E", "#20854E", "#A65F00"  # from the smallest start to the largest
 SHORT = {"one": "one modality", "two": "two modalities"}
+LABELS = "+-+--"
+PAIRS = (["c" if i == j else "g" if a != b else "." for j, b in enumerate(LABELS)] for i, a in enumerate(LABELS))
+MODEL = Schematic(
+    "Contrastive learning with two modalities",
+    [
+        ("pairs", {"x": strip(r"$x_i$", "signal, noise", "signal*3 noise*3"),
+                   "t": strip(r"$\tilde x_i$", "signal, noise", "signal*3 noise*3")}),
+        ("encoders", {"h": encoder(r"$w_r$"), "g": encoder(r"$\tilde w_r$")}),
+        ("features", {"hx": stack(r"$h_r(x_i)$"), "gx": stack(r"$g_r(\tilde x_i)$")}),
+        ("similarities", {"sim": matrix(r"$\mathrm{Sim}(x_i,\tilde x_j)$", "partners, negatives",
+                                        " ".join("".join(row) for row in PAIRS))}),
+        ("loss", {"L": out("InfoNCE")}),
+    ],
+    ["x t > h g > hx gx", "hx gx > sim > L"],
+    says="The diagonal holds the partners; a negative is a sample of the other label.",
+)  # fmt: skip
 
 
 def by_modalities(da: xr.DataArray) -> xr.Dataset:
@@ -52,7 +69,8 @@ def diagram(accuracy: xr.DataArray, border: float) -> Figure:
 def starts(accuracy: xr.DataArray, border: float, ceiling: float) -> Figure:
     """Accuracy over the product of the signal-to-noise ratios, by the size of the start; dashed, the border."""
     fig, (ax,) = plots.panels(1)
-    paint = dict(zip((f"start {size:g}" for size in accuracy.start.to_numpy()), SHADES, strict=False))
+    names = [f"start {size:g}" for size in accuracy.start.to_numpy()]  # from the smallest to the largest
+    paint = dict(zip(names, map(to_hex, plots.look.SHADES(np.linspace(0, 1, len(names)))), strict=True))
     plots.series({name: accuracy.isel(start=k) for k, name in enumerate(paint)}, "pair", paint=paint, joined=True,
                  log="x", levels={"signal alone": ceiling, "chance": 0.5},
                  title="The larger the start, the less there is a border", ax=ax)

@@ -24,7 +24,8 @@ MODEL = Schematic(
     says="The output is to be the diffusion noise that was added.",
 )
 
-PAINT = {"denoiser": plots.look.OTHERS[3], "classifier": plots.look.OTHERS[1]}
+SMALLER = "classifier, smaller start"
+PAINT = {"denoiser": plots.look.OTHERS[3], "classifier": plots.look.OTHERS[1], SMALLER: plots.look.OTHERS[0]}
 RATIO = "signal over noise"
 
 

@@ -1,6 +1,5 @@
 """Pictures of this lecture: what a page should not have to spell out."""
 
-from functools import cache
 from itertools import product
 
 import numpy as np
@@ -10,11 +9,32 @@ from scipy.optimize import fsolve
 
 from flbook import plots
 from flbook.lectures.training_strategies.out_of_distribution import Setting
+from flbook.lectures.training_strategies.out_of_distribution.phases import STARTS, completed_below, stands_above
 from flbook.lectures.training_strategies.out_of_distribution.plane import Plane
+from flbook.plots.schematic import Schematic, box, curve, op, out, stack, strip
 
 COLOURS = {"risk alone": plots.TRAIN, "IRMv1 from scratch": plots.NOISE, "IRMv1 after risk": plots.look.OTHERS[3],
            "IRMv1 after spurious": plots.look.OTHERS[0], "VREx from scratch": plots.TEST}  # fmt: skip
 MARKERS = dict(zip(COLOURS, ("s", "X", "o", "^", "D"), strict=True))
+
+MODEL = Schematic(
+    "A two-layer network that two environments judge",
+    [
+        ("two patches", {
+            "v": strip(r"$y\,\mathsf{a}\,v_1+y\,\mathsf{b}\,v_2$", "features", "signal+context",
+                       alt="the invariant and the spurious feature in one patch"),
+            "xi": strip(r"$\xi$", "noise", "noise"),
+        }),
+        ("filters", {"w+": stack(r"$w_{+1,r}$", "for label $+1$"), "w-": stack(r"$w_{-1,r}$", "for label $-1$")}),
+        ("ReLU, mean", {sign: curve(holds="relu", alt="ReLU") for sign in ("c+", "c-")}),
+        ("output", {"f": op("$f$", alt="the difference of the two means")}),
+        ("environments", {"1": box(r"$R_1,\,c_1$", alt="risk and slope of environment 1"),
+                          "2": box(r"$R_2,\,c_2$", alt="risk and slope of environment 2")}),
+        ("loss", {"J": out(r"$J$", alt="the mean of the risks and of the squared slopes")}),
+    ],
+    ["v xi >> w+ w-", "w+ w- > c+ c-", "c+ c- > f", "f >> 1 2", "1 2 > J"],
+    says="Every filter meets both patches. The outputs on either environment give a risk and a slope.",
+)  # fmt: skip
 
 
 def border(plane: Plane) -> list[np.ndarray]:
@@ -72,44 +92,41 @@ def in_the_plane(routes: xr.Dataset, setting: Setting) -> Figure:
     return fig
 
 
-def against_time(routes: xr.Dataset, setting: Setting) -> Figure:
-    """Both features over time, without and with the penalty, and what the plane says."""
-    fig, axes = plots.panels(2)
-    titles = {"risk alone": "Risk alone", "IRMv1 from scratch": "Risk and penalty, from scratch"}
-    for ax, (name, title) in zip(axes, titles.items(), strict=True):
-        one = routes.sel(route=name)
-        keep = (one.time > 0).values & (np.diff(one.time.values, prepend=-1) > 0)
-        one = one.isel(moment=keep)
-        run = one[["signal", "spurious"]].assign_coords(
-            moment=("moment", one.time.values, {"long_name": "time", "units": "1"}))
-        weight = 0.0 if name == "risk alone" else setting.weight[0]
-        path = setting.plane(weight).flow(np.zeros(2), one.time.values)
-        plots.learning_curves(run, {"signal": "a", "spurious": "b"}, x="moment", log="x", title=title,
-                              ylabel="feature", ax=ax)
-        for k in range(2):
-            ax.plot(one.time, path[:, k], color=plots.THEORY, linestyle="--", linewidth=1.6, zorder=3)
-    return fig
+def phase(kept: xr.DataArray, networks: list[tuple[float, float, float]]) -> Figure:
+    """Which pairs of environments end at the invariant feature, and the share of them by start and weight.
 
-
-@cache
-def _edges(setting: Setting) -> list[np.ndarray]:
-    return border(setting.plane(setting.weight[0]))
-
-
-def head_starts(measured: xr.DataArray, line: tuple, setting: Setting, start: float) -> Figure:
-    """The invariant feature in the end over the head start, and the way to it in the plane for one head start."""
-    fig, (left, right) = plots.panels(2)
-    plots.series({"ReLU network": measured}, "head_start", lines={"the plane": line}, log="", title="In the end",
-                 legend=False, ax=left)
-    left.axvline(start, color=plots.CHANCE, linestyle=":", linewidth=1.3)
-    for edge in _edges(setting):
-        right.plot(*edge.T, color=plots.THEORY, linestyle="--", linewidth=1.5)
-    before = setting.plane().flow(np.zeros(2), np.linspace(0, start, 40))
-    times = np.concatenate([[0.0], np.geomspace(1e-5, setting.time, 300)])
-    after = setting.plane(setting.weight[0]).flow(before[-1], times)
-    right.plot(*before.T, color=plots.TRAIN, linewidth=2)
-    right.plot(*after.T, color=COLOURS["IRMv1 after risk"], linewidth=2)
-    right.plot(*after[-1], MARKERS["IRMv1 after risk"], color=COLOURS["IRMv1 after risk"], markersize=7)
-    right.set(xlim=(-0.3, 1.6), ylim=(-0.4, 2.0), xlabel="invariant feature a", ylabel="spurious feature b",
-              title=f"Switched at time {start:g}")  # fmt: skip
+    kept: as `phases` returns it. networks: mean and closeness of some environments, and the feature there.
+    """
+    fig, (ax, right) = plots.panels(2)
+    fig.set_figheight(fig.get_figheight() * 1.25)
+    alone = kept.sel(penalty="IRMv1", start="after spurious").stack(cell=("weight", "pair"))
+    mean, width = (alone.beta_1 + alone.beta_2).values / 2, (alone.beta_2 - alone.beta_1).values
+    near, learned = alone.weight.values * width**2, alone.values > 0.5
+    for chosen, marker, name, style in (
+        (learned, "o", "learned", {"color": COLOURS["IRMv1 after spurious"], "markersize": 2}),
+        (~learned, "x", "unlearned", {"color": COLOURS["IRMv1 from scratch"], "markersize": 4}),
+    ):  # fmt: skip
+        ax.plot(mean[chosen], near[chosen], marker, label=name, rasterized=True, alpha=0.8, **style)
+    beta = 0.21781 + np.geomspace(1e-5, 0.272, 400)  # from the mean at which the border is infinite
+    ax.plot(beta, completed_below(beta), color=plots.THEORY, linestyle="--", linewidth=2, label="border (theory)")
+    beta = np.linspace(0.03, 0.49)
+    ax.plot(beta, stands_above(beta), color=plots.THEORY, linestyle=":", linewidth=1.6, label="above: a minimum near 0")
+    for mean, closeness, feature in networks:
+        colour = COLOURS["IRMv1 after spurious" if feature > 0.5 else "IRMv1 from scratch"]
+        ax.plot(mean, closeness, "s", color=colour, markerfacecolor=colour if feature > 0.5 else "white",
+                markersize=9, markeredgewidth=2, zorder=4)
+    ax.set(yscale="log", ylim=(1e-2, 1e4), xlabel=r"mean of the environments $\bar\beta$",
+           ylabel=r"$\lambda\,(\beta_2-\beta_1)^2$", title="IRMv1 after spurious")  # fmt: skip
+    share = (kept > 0.5).mean("pair")
+    routes = ("IRMv1 from scratch", "IRMv1 after spurious", "", "", "IRMv1 after risk")
+    for start, route, marker, aside in zip(STARTS, routes, "X^<>o", (1, 1, 1, 1.2, 0.83), strict=True):
+        right.plot(share.weight * aside, share.sel(penalty="IRMv1", start=start), marker, linestyle="-", linewidth=1.4,
+                   color=COLOURS.get(route, plots.TRAIN), markersize=6, label=start.replace("after spurious, ", "and "))
+    worst = share.sel(penalty="VREx").min("start")
+    right.plot(share.weight, worst, MARKERS["VREx from scratch"], color=COLOURS["VREx from scratch"], linestyle="--",
+               markerfacecolor="none", markersize=9, label="VREx, worst start")
+    right.set(xscale="log", ylim=(-0.05, 1.08), xlabel=r"weight of the penalty $\lambda$",
+              ylabel="share of pairs learned", title="IRMv1 by its start, and VREx")  # fmt: skip
+    for one in (ax, right):
+        one.legend(fontsize=9, loc="upper center", bbox_to_anchor=(0.5, -0.24), ncols=2, frameon=False)
     return fig
