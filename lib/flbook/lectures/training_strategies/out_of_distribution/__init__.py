@@ -175,7 +175,7 @@ def routes(setting: Setting, device: str = "cpu") -> xr.Dataset:
 
 
 def stopped(setting: Setting, weight: float, device: str = "cpu", **options) -> xr.DataArray:
-    """The invariant feature where IRMv1 stands still from scratch, in units of 1/(λB₀), B₀ = 1 - 2α; dimension (seed)."""
+    """The invariant feature where IRMv1 stands still from scratch, in units of 1/(λB₀), B₀ = 1 - 2α; dims (seed)."""
     training = problem(setting, InvariantRisk(weight), None, device, **options)
     params = train(replace(setting, step=setting.pace(weight)), training, 5000 / weight, weight).params
     level = features(training, params)[..., 0] * weight * (1 - 2 * setting.alpha)
