@@ -7,6 +7,22 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from flbook import plots
+from flbook.plots.schematic import Schematic, box, curve, op, out, strip
+
+MODEL = Schematic(
+    "CutMix, and a two-layer network with one filter for each label",
+    [
+        ("two samples", {"i": strip(r"$x_i$", "a feature, noise", "signal*2 noise*4"),
+                         "j": strip(r"$x_j$", "another, noise", "-signal*2 -noise*4")}),
+        ("paste", {"x": strip(r"$\tilde x$", holds="signal*2 -noise*4", alt="the paste")}),
+        ("filters", {"w+": box(r"$w_{+1}$"), "w-": box(r"$w_{-1}$")}),
+        ("leaky ReLU", {sign: curve(r"$\varphi$", holds="relu", alt="leaky ReLU") for sign in ("s+", "s-")}),
+        ("difference", {"minus": op("$-$")}),
+        ("output", {"f": out(r"$F$", alt="the difference, summed over patches")}),
+    ],
+    [r"i > x | $p\in\mathcal{S}$", r"j > x | $p\notin\mathcal{S}$", "x >> w+ w-", "w+ w- > s+ s-", "s+ s- > minus > f"],
+    says="The paste has its feature from one sample and its noise from the other.",
+)
 
 SHORT = {"plain": "ERM", "Cutout": "Cutout", "CutMix": "CutMix"}
 
@@ -61,6 +77,10 @@ def by_frequency(parts: Sequence[xr.Dataset], rest: float, law: tuple[np.ndarray
                  legend=False, ax=left)
     missed = {name: found.test_error.sel(recipe=name) for name in found.recipe.values}
     plots.series(missed, "frequency", joined=True, log="x", title="Test error", legend=False, ax=right)
+    for ax in (left, right):  # two series lie on each other: the one on top is hollow
+        for drawn in ax.containers:
+            if drawn.get_label() == "one patch, smoothed":
+                drawn[0].set(markerfacecolor="none", markersize=12)
     plots.shared_legend((left,))
     return fig
 
