@@ -34,7 +34,7 @@ def _bound(statement: ast.stmt) -> list[str]:
 def _public(body: list[ast.stmt], name: str) -> str | None:
     """The module that a package names for a public name which it imports on first use."""
     for statement in body:
-        if _bound(statement) == ["PUBLIC"]:
+        if isinstance(statement, ast.Assign) and _bound(statement) == ["PUBLIC"]:
             return ast.literal_eval(statement.value).get(name)
     return None
 
@@ -58,7 +58,7 @@ def _within(module: str, path: Path, body: list[ast.stmt], name: str, *rest: str
             return _within(module, path, statement.body, *rest) if rest else here
         if (isinstance(statement, ast.FunctionDef) and statement.name == name) or name in _bound(statement):
             return None if rest else here
-        if isinstance(statement, ast.ImportFrom) and statement.module != module:  # else a module beside it
+        if isinstance(statement, ast.ImportFrom) and statement.module and statement.module != module:
             for alias in statement.names:
                 if (alias.asname or alias.name) == name:
                     return definition(statement.module, alias.name, *rest)
