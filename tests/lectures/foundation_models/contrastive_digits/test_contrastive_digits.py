@@ -12,6 +12,7 @@ from flbook.lectures.foundation_models import contrastive_digits
 from flbook.lectures.foundation_models.contrastive_digits import Setting, views
 from flbook.lectures.foundation_models.contrastive_digits.captions import caption, every_caption
 from flbook.lectures.foundation_models.contrastive_digits.linear_probe import linear_probe
+from flbook.lectures.foundation_models.contrastive_digits.pretraining import DigitPretraining
 
 TINY = contrastive_digits.experiment.setting("tiny")
 
@@ -33,6 +34,17 @@ def test_the_loss_of_captions_is_clips(partner):
     own = torch.arange(n).expand(2, n)
     torch.testing.assert_close(problem.train_loss(params), (plain(s, own) + plain(s.mT, own)) / 2)
     assert problem.words().shape[-1] == (20 if partner == "captions" else 10)
+
+
+def test_given_pictures_and_batches_take_the_place_of_drawn_ones():
+    drawn, places = TINY.problem("captions"), torch.arange(2 * TINY.size).reshape(2, TINY.size)
+    given = drawn.pictures._replace(x=drawn.pictures.x.double())
+    problem = DigitPretraining(TINY.data(), "captions", TINY.seed, TINY.hidden, TINY.features, TINY.temperature,
+                               TINY.size, given=given, places=places)
+    one = problem.at(1)
+    assert one.x.dtype == torch.float64 and problem.start()["words.layers.0.weight"].dtype == torch.float64
+    torch.testing.assert_close(one.x.float(), drawn.x[:, TINY.size : 2 * TINY.size])
+    torch.testing.assert_close(one.train_loss(problem.start()).float(), drawn.batch(places[1]).train_loss(drawn.start()))
 
 
 def test_views_are_each_others_partners_and_new_at_every_step():

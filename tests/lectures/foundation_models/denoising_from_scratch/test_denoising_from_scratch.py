@@ -68,3 +68,14 @@ def test_the_pictures_draw():
     assert pictures.sheet({"a": torch.zeros(3, 1, 8, 8), "b": torch.ones(3, 1, 8, 8)}).axes
     places = torch.zeros(4, 2)
     assert pictures.in_the_plane(places, places, {"exact": places, "network": places}, "title").axes
+
+
+def test_memory_is_seen_through_noise():
+    """Copies with noise are as far off as asked, and nearest to training pictures; fresh draws are by chance."""
+    shown = lecture.pictures(100, 0)
+    copies = lecture.noisy_copies(shown, 200, 3.0, seed=0)
+    assert float(lecture.nearest(copies, shown.x).median()) == pytest.approx(3.0, rel=0.1)
+    assert lecture.seen(copies, shown) > 0.95
+    assert lecture.seen(shown.x, shown) == 1 and lecture.seen(shown.x_test, shown) == 0
+    others = lecture.Pictures(shown.x_test[:100], shown.y, shown.x_test[100:])
+    assert lecture.seen(shown.x, others) == pytest.approx(100 / 297, abs=0.15)

@@ -9,7 +9,22 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from flbook import plots
+from flbook.plots.schematic import Schematic, encoder, matrix, out, stack, strip
 
+MODEL = Schematic(
+    "Contrastive training of pictures with captions",
+    [
+        ("pairs", {"x": strip(r"$x_i$", "digit, colour", "signal*3 noise*3"),
+                   "c": strip(r"$c_i$", "label, colour", "label*3 noise*3")}),
+        ("encoders", {"f": encoder(r"$f$"), "g": encoder(r"$g$")}),
+        ("features", {"u": stack(r"$u_i$"), "v": stack(r"$v_i$")}),
+        ("similarities", {"sim": matrix(r"$\langle u_i,v_j\rangle/\tau$", "pairs, others",
+                                        " ".join("g" * i + "c" + "g" * (4 - i) for i in range(5)))}),
+        ("loss", {"L": out("InfoNCE")}),
+    ],
+    ["x c > f g > u v", "u v > sim > L"],
+    says="The diagonal holds the pairs; every other sample of the batch is a negative.",
+)  # fmt: skip
 LOOKS = {"same": (plots.look.TRAIN, "s", "palette of training"), "shifted": (plots.look.TEST, "o", "palette shifted")}
 NAMES = {"pixels": "pixels, no network", "grey pixels": "grey pixels, no network", "untrained": "untrained encoder",
          "views": "two views", "recoloured views": "two recoloured views", "captions": "captions: digit, colour",

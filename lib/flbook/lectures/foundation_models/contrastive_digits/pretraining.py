@@ -18,7 +18,11 @@ import torch
 from torch import Tensor, nn
 
 from flbook.lectures.foundation_models.contrastive_digits.captions import caption, every_caption
-from flbook.lectures.foundation_models.contrastive_digits.coloured_classes import CLASSES, ColouredClasses
+from flbook.lectures.foundation_models.contrastive_digits.coloured_classes import (
+    CLASSES,
+    ColouredClasses,
+    ColouredPictures,
+)
 from flbook.lectures.foundation_models.contrastive_digits.views import view
 from flbook.lectures.foundation_models.shared.info_nce import InfoNCE, all_others
 from flbook.models.layers import MLP
@@ -57,18 +61,24 @@ class DigitPretraining(Problem):
         Do captions and classes see random views of the pictures, too?
     gain
         Variance of the encoder's initial weights, times the width below.
+    given
+        Pictures of one's own in place of drawn ones, with a leading axis of the seeds, in their dtype.
+    places
+        Batches of one's own: of each step the places among the pictures, shape ``(steps, size)``.
     """
 
     def __init__(self, data: ColouredClasses, partner: Partner, seeds: tuple[int, ...], hidden: int = 128,
                  features: int = 64, temperature: float = 0.2, size: int = 200, head: bool = False,
-                 moved: bool = False, gain: float = 2.0):
+                 moved: bool = False, gain: float = 2.0, given: ColouredPictures | None = None,
+                 places: Tensor | None = None):
         self.partner, self.seeds, self.moved, self.step = partner, tuple(seeds), moved, 0
-        self.pictures = data.draw(self.seeds)
-        self.x, self.observed = self.pictures.x.float(), self.pictures.label
-        self.colour, self.table = self.pictures.colour, data.table.float()
+        self.pictures = data.draw(self.seeds) if given is None else given
+        self.x = self.pictures.x.float() if given is None else given.x
+        self.observed = self.pictures.label
+        self.colour, self.table = self.pictures.colour, data.table.to(self.x)
         self.loss = InfoNCE(temperature, normalised=True, both=True)
-        self.model = networks(partner, self.seeds, (PIXELS, hidden, features), head, gain)
-        self.batches = Batches(self, size)
+        self.model = networks(partner, self.seeds, (PIXELS, hidden, features), head, gain).to(self.x.dtype)
+        self.batches = Batches(self, size, given=places)
 
     def to(self, device: torch.device) -> "DigitPretraining":
         """On another device."""
@@ -76,7 +86,7 @@ class DigitPretraining(Problem):
         there.model = copy.deepcopy(self.model).to(device)
         there.x, there.observed, there.colour, there.table = (
             part.to(device) for part in (self.x, self.observed, self.colour, self.table))
-        there.batches = Batches(there, self.batches.size)
+        there.batches = Batches(there, self.batches.size, given=self.batches.given)
         return there
 
     def start(self) -> Params:

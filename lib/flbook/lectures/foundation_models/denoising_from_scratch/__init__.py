@@ -5,6 +5,7 @@ denoiser of that set, which samples training pictures. A convolutional network t
 equation 14) does not come near it, and denoises new pictures better where the noise is small.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -67,16 +68,18 @@ LOSSES = {"network_test": "network, new pictures", "network_train": "network, tr
           "class_gaussians_test": "Gaussian per class, new pictures"}  # fmt: skip
 
 experiment = Experiment(
-    Setting, version=1, loops=("n", "seed", "t"), chunk={"n": 1, "seed": 1}, stored="longer",
+    Setting, version=2, loops=("n", "seed", "t"), chunk={"n": 1, "seed": 1}, stored="longer",
     gives={name: (f"loss per pixel: {words}", "1") for name, words in LOSSES.items()}
     | {f"distance_{name}": (f"distance of {name} to the nearest training picture, median", "1", ("n", "seed"))
        for name in ("network", "memoriser", "test")}
+    | {f"seen_{name}": (f"share of {words} nearer to a training picture than to every test picture", "1", ("n", "seed"))
+       for name, words in (("network", "the network's samples"), ("noisy", "copies as far off, by noise"))}
     | {"weights": ("weights of the trained network", "1", ("n", "seed", "weight"))},
     presets={
         "tiny": ("Two networks of two channels after three steps", dict(
             n=(40, 60), seed=(0, 1), t=(60, 300), channels=2, steps=3, batch=4, samples=3, sampling_steps=4)),
         "longer": ("Ten networks on many pictures, and ten on few: ten minutes of one core", dict(
-            n=(100, 1500), seed=tuple(range(10)), steps=2500)),
+            n=(100, 1500), seed=tuple(range(10)), steps=2500, samples=200)),
         "gpu": ("Wider networks, trained forty times as long, on more sizes of the training set", dict(
             n=(30, 100, 300, 1000, 1500), seed=tuple(range(10)), channels=64, steps=100_000, lr=1e-3, batch=128)),
     },
@@ -135,6 +138,21 @@ def nearest(x: Tensor, training: Tensor) -> Tensor:
     return torch.cdist(x.flatten(1).double(), training.flatten(1).double()).amin(-1)
 
 
+def seen(x: Tensor, shown: Pictures) -> float:
+    """Share of pictures whose nearest one, of training and test pictures together, is a training picture.
+
+    Without memory it is n over n + 297: which pictures were trained on was drawn.
+    """
+    return float((nearest(x, shown.x) < nearest(x, shown.x_test)).double().mean())
+
+
+def noisy_copies(shown: Pictures, count: int, distance: float, seed: int) -> Tensor:
+    """Training pictures with as much Gaussian noise as brings them to about this distance from the training set."""
+    places = torch.randint(len(shown.x), (count,), generator=rng.generator(seed, "pictures to copy"))
+    x = shown.x[places]
+    return x + distance / math.sqrt(x[0].numel()) * rng.normal(tuple(x.shape), seed, "noise on copies", dtype=x.dtype)
+
+
 def drawn(rule: Denoise, setting: Setting, seed: int) -> Tensor:
     """Pictures sampled from pure noise, in `sampling_steps` steps."""
     times = np.linspace(SCHEDULE.steps, 0, setting.sampling_steps + 1).round().astype(int)[:-1]
@@ -164,6 +182,8 @@ def trained(s: Setting, device: str) -> TrainedDenoiser:
     made = {"network": drawn(predict, s, s.seed), "memoriser": drawn(memoriser(shown), s, s.seed),
             "test": shown.x_test}
     far = {f"distance_{name}": float(nearest(x, shown.x).median()) for name, x in made.items()}
+    noisy = noisy_copies(shown, s.samples, far["distance_network"], s.seed)
+    far |= {"seen_network": seen(made["network"], shown), "seen_noisy": seen(noisy, shown)}
     return TrainedDenoiser(shown, predict, far | {"weights": nn.utils.parameters_to_vector(params.values())})
 
 

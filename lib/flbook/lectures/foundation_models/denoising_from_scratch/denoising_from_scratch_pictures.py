@@ -8,6 +8,25 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from flbook import plots
+from flbook.plots.schematic import Schematic, encoder, matrix, op, out
+
+_CLEAN = "SSSSSSSS SSssssSS SSSSSssS SSSsssSS SSSSSssS SSSSSssS SSssssSS SSSSSSSS"
+_NOISE = " ".join(["n" * 8] * 8)
+MODEL = Schematic(
+    "A denoiser and its loss",
+    [
+        ("drawn", {"x0": matrix(r"$x_0$", "clean", _CLEAN, lane=0),
+                   "eps": matrix(r"$\epsilon$", "noise", _NOISE, lane=1)}),
+        ("mixed", {"plus": op("$+$", lane=0)}),
+        ("noisy", {"xt": matrix(r"$x_t$", "step $t$", _CLEAN.replace("S", "n"), lane=0)}),
+        ("network", {"net": encoder(r"$f_W$", lane=0)}),
+        ("its guess", {"hat": matrix(r"$f_W(x_t,t)$", "", _NOISE, lane=0)}),
+        ("loss", {"L": out(r"$\frac{1}{d}\,\|f_W-\epsilon\|^2$", lane=0, alt="the mean squared error")}),
+    ],
+    [r"x0 > plus | $\sqrt{\bar\alpha_t}$", r"eps > plus | $\sqrt{1-\bar\alpha_t}$",
+     "plus > xt > net > hat > L", "eps > L"],
+    says="The network sees the mixture and the number of the step, and is to name the noise in it.",
+)  # fmt: skip
 
 NAMES = {"network_test": "network", "memoriser_test": "exact minimiser", "kernel_smoothed": "smoothed",
          "linear_wiener": "linear", "test_class_gaussians": "Gaussians"}  # fmt: skip

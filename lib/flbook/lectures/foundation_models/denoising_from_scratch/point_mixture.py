@@ -1,10 +1,10 @@
 r"""Mixtures of Gaussians of one width about given points, and their Bayes denoiser in closed form.
 
-.. math:: x_0 = b_k + s z, \qquad
-   \hat x_0(x) = \sum_k w_k(x)\Big[b_k + \frac{\sqrt{\bar\alpha} s^2}{v}(x - \sqrt{\bar\alpha} b_k)\Big], \qquad
+.. math:: x_0 = b_k + \sigma_b z, \qquad
+   \hat x_0(x) = \sum_k w_k(x)\Big[b_k + \frac{\sqrt{\bar\alpha} \sigma_b^2}{v}(x - \sqrt{\bar\alpha} b_k)\Big], \qquad
    w(x) = \mathrm{softmax}_k\Big(-\frac{\|x - \sqrt{\bar\alpha} b_k\|^2}{2 v}\Big),
 
-with :math:`v = \bar\alpha s^2 + 1 - \bar\alpha`. Points that are training pictures and a width s = 0 make the exact
+with :math:`v = \bar\alpha \sigma_b^2 + 1 - \bar\alpha`. Points that are training pictures and a width 0 make the exact
 minimiser of the training loss, which memorises; a width above 0 smooths it. Derived on this lecture's page.
 """
 
@@ -76,7 +76,7 @@ def noise_of(x: Tensor, clean: Tensor, kept: float) -> Tensor:
 def two_mode_loss(kept: float | np.ndarray, apart: float = 4.0, width: float = 0.3) -> float | np.ndarray:
     r"""Bayes loss per coordinate of two modes in the plane, by one integral over the first coordinate.
 
-    .. math:: \frac{\bar\alpha s^2}{v} +
+    .. math:: \frac{\bar\alpha \sigma_b^2}{v} +
               \frac{\bar\alpha(1 - \bar\alpha) a^2}{8 v^2}\,E\,\mathrm{sech}^2\frac{\sqrt{\bar\alpha} a x_1}{2 v}
     """
     z, weight = np.polynomial.hermite_e.hermegauss(160)

@@ -2,7 +2,7 @@ r"""Federated averaging over clients whose signals agree more or less, with one 
 
 Claim (Huang et al. 2024): federated averaging raises the signal-to-noise ratio and ends at a test error near zero,
 where local training without communication has a large constant one. This page's law: M clients with n
-samples each, whose signals agree to the share alpha, are worth M n alpha^(3/2) samples of a client that trains alone.
+samples each, whose signals agree to chi on average, are worth M n chi^(3/2) samples of a client that trains alone.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class Setting(Federation):
     """Everything the experiment depends on; tuples are the axes of the sweep."""
 
     clients: tuple[Count, ...] = axis([10], "clients M")
-    agreement: tuple[Probability, ...] = axis([0.0, 0.5, 1.0], "agreement ρ of the signals")
+    agreement: tuple[Probability, ...] = axis([0.0, 0.5, 1.0], "agreement χ of the signals")
     seed: tuple[Natural, ...] = axis(range(10), "seed")
     samples: Count = 100  # of all clients together
     step: Positive = 0.03  # step size over the number of samples, so that each sample pulls equally at any N

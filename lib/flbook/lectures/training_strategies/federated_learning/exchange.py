@@ -1,4 +1,4 @@
-"""What a federation is worth, in samples of a client that trains alone: the power of the share alpha that says so."""
+"""What a federation is worth, in samples of a client that trains alone: a power of the mean agreement says so."""
 
 import numpy as np
 import xarray as xr
@@ -8,14 +8,14 @@ from flbook.lectures.training_strategies.federated_learning.federation import ag
 
 
 def agreements(federated: xr.DataArray) -> xr.DataArray:
-    """alpha of every cell; dimensions (clients, agreement)."""
+    """Mean agreement of every cell; dimensions (clients, agreement)."""
     return agreeing(federated.clients, federated.agreement)
 
 
 def exponent(federated: xr.DataArray, alone: xr.DataArray, samples: int) -> fits.Fit:
-    """The power p for which a federation of N samples errs like a client alone with N alpha^p samples.
+    """The power p for which a federation of N samples errs like a client alone with N chi^p, by the mean agreement.
 
-    By least squares over all cells with 0 < rho < 1; between its samples the error of the client alone is a straight
+    By least squares over all cells with 0 < chi < 1; between its samples the error of the client alone is a straight
     line in log n.
     """
     inner = federated.sel(agreement=(federated.agreement > 0) & (federated.agreement < 1))

@@ -6,6 +6,22 @@ from matplotlib.figure import Figure
 
 from flbook import plots
 from flbook.lectures.training_strategies.federated_learning.exchange import agreements
+from flbook.plots.schematic import Schematic, box, curve, op, out, stack, strip
+
+MODEL = Schematic(
+    "Federated averaging of a two-layer network with cubic ReLU",
+    [
+        ("samples of", {"x1": strip(r"$y\mu_1,\ \xi$", "client 1", "signal*2 noise*2"),
+                        "xM": strip(r"$y\mu_M,\ \xi$", "client M", "signal*2 noise*2")}),
+        ("filters", {f"W{k}": stack(f"$W_{k}$") for k in "1M"}),
+        ("cubic ReLU", {f"s{k}": curve(holds="squared_relu", alt="cubic ReLU") for k in "1M"}),
+        ("local steps", {f"g{k}": box(rf"$-\eta\nabla L_{k}$", alt="H gradient steps on its own loss") for k in "1M"}),
+        ("mean", {"mean": op(r"$\Sigma$", alt="the mean of all weights")}),
+        ("next round", {"W": out("$W$", alt="the same weights W for all")}),
+    ],
+    [*(f"x{k} > W{k} > s{k} > g{k}" for k in "1M"), "g1 gM >> mean", "mean > W"],
+    says="Two of M clients are drawn; samples stay with their client.",
+)
 
 
 def exchange(federated: xr.DataArray, alone: xr.DataArray, samples: int) -> Figure:
@@ -15,6 +31,7 @@ def exchange(federated: xr.DataArray, alone: xr.DataArray, samples: int) -> Figu
     curves = {f"M = {k}": mean.sel(clients=k, drop=True) for k in federated.clients.values}
     plots.series(curves, "agreement", joined=True, log="", ylim=(-0.02, 0.53), title="Federated clients",
                  levels={"chance": 0.5}, legend=False, ax=left)
+    left.set_xlabel("agreement $\chi$ of the signals")
     name = {"long_name": "worth in samples of one's own"}
     yardstick = alone.mean("seed", keep_attrs=True).rename(n="worth")
     moved = {f"M = {k}": curve.assign_coords(worth=("agreement", worth.sel(clients=k).values, name)).swap_dims(

@@ -1,9 +1,9 @@
 r"""The data of this lecture: M clients, each with a signal of its own and with patches [y mu_k, xi].
 
-Signals have the inner products :math:`\langle\mu_k, \mu_l\rangle = \rho\,\|\mu\|^2`: each is a mixture of one common
+Signals have the inner products :math:`\langle\mu_k, \mu_l\rangle = \chi\,\|\mu\|^2`: each is a mixture of one common
 feature and one feature of the client,
 
-.. math:: \mu_k = \|\mu\|\big(\sqrt\rho\,e_0 + \sqrt{1-\rho}\,e_k\big),
+.. math:: \mu_k = \|\mu\|\big(\sqrt\chi\,e_0 + \sqrt{1-\chi}\,e_k\big),
 
 and noise is Gaussian and orthogonal to all of these features. Every client has as many samples of either label.
 """
@@ -44,7 +44,7 @@ class Federation(Grid):
 
 
 def agreeing(clients: Any, agreement: Any) -> Any:
-    """alpha = (1 + (M-1) rho)/M: squared length of the mean of M signals, over that of one; numbers or arrays."""
+    """(1 + (M-1) chi)/M, the mean agreement: squared length of the mean of M signals over that of one."""
     return (1 + (clients - 1) * agreement) / clients
 
 

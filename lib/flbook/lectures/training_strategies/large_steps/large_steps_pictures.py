@@ -5,6 +5,23 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from flbook import plots
+from flbook.plots.schematic import Schematic, box, curve, op, out, stack, strip
+
+MODEL = Schematic(
+    "A visit, a step on one sample of label y",
+    [
+        ("two patches", {"u": strip("$yu$", "strong", "signal*5"), "v": strip("$yv$", "weak", "signal*2")}),
+        ("responses", {"wu": stack("$a_u$", "filters"), "wv": stack("$a_v$", "filters")}),
+        ("squared ReLU", {"su": curve(r"$\sigma$", holds="squared_relu", alt="squared ReLU"),
+                          "sv": curve(r"$\sigma$", holds="squared_relu", alt="squared ReLU")}),
+        ("means", {"fu": op(r"$\Sigma$", "$f_u$"), "fv": op(r"$\Sigma$", "$f_v$")}),
+        ("residual", {"zeta": out(r"$\zeta$", alt="zeta, the label's one minus both means")}),
+        ("factors", {"pu": box(r"$1+c_u\zeta$", alt="1 + c_u zeta for the strong responses"),
+                     "pv": box(r"$1+\varrho c_u\zeta$", alt="1 + rho c_u zeta for the weak ones, with the small rho")}),
+    ],
+    ["u v > wu wv > su sv > fu fv", "fu fv > zeta", "zeta >> pu pv"],
+    says="One residual multiplies the responses to both features.",
+)  # fmt: skip
 
 
 def oscillation(strong: xr.DataArray, weak: xr.DataArray) -> Figure:
@@ -13,7 +30,7 @@ def oscillation(strong: xr.DataArray, weak: xr.DataArray) -> Figure:
     strong: over (visit, c). weak: over (step, c, seed).
     """
     fig, (left, right) = plots.panels(2)
-    names = {f"c {c:g}": f"c = {c:g}" for c in weak.c.values}
+    names = {f"c {c:g}": f"$c_u$ = {c:g}" for c in weak.c.values}
     rows = [("Strong sample", strong, "visit", "", left), ("Weak feature alone", weak, "step", "y", right)]
     for title, data, x, log, ax in rows:
         lines = xr.Dataset({name: data.sel(c=c, drop=True) for name, c in zip(names, data.c.values, strict=True)})
@@ -37,7 +54,7 @@ def cascade(c: np.ndarray, late: np.ndarray, residual: np.ndarray) -> Figure:
         left.plot(cycle, 1 - ((1 + cycle + sign * two) / 2 - 1) / cycle, "--", color=plots.THEORY, lw=1.6)
     right.plot(c, residual, "o", color=plots.SIGNAL, ms=3, mec="none")
     right.plot(c, np.maximum(c - 1, 0) / (2 * c), "--", color=plots.THEORY, lw=1.6)
-    right.set(title="Mean residual", ylabel="mean of 1 - output", xlabel="step size c")
+    right.set(title="Mean residual", ylabel="mean of 1 - output", xlabel="step size $c_u$")
     left.label_outer()
     return fig
 
@@ -69,5 +86,5 @@ def orbit(c: float, visits: int) -> Figure:
     fig.set_size_inches(5.2, 2.6)
     ax.axhline(1.0, color=plots.CHANCE, linestyle=":", linewidth=1.3)
     ax.plot(f, "o-", color=plots.SIGNAL, ms=4, mec="none", lw=1.2)
-    ax.set(xlabel="visit", ylabel="output", ylim=(-0.05, 1.7), title=f"c = {c:g}")
+    ax.set(xlabel="visit", ylabel="output", ylim=(-0.05, 1.7), title=f"$c_u$ = {c:g}")
     return fig

@@ -26,7 +26,7 @@ class StrongWeakTraining(ByHand):
         self.data = data
 
     @classmethod
-    def of(cls, data: StrongWeak, seed: tuple[int, ...], m: int = 8, sigma_0: float = 0.01,
+    def of(cls, data: StrongWeak, seed: tuple[int, ...], m: int = 20, sigma_0: float = 0.01,
            activation: Callable[[Tensor], Tensor] = SQUARE) -> "StrongWeakTraining":
         """The training problem of networks, one for each seed, at half the squared error.
 
@@ -43,9 +43,13 @@ class StrongWeakTraining(ByHand):
 
     def log_right(self, params: Params, which: str) -> Float[Tensor, "*E"]:
         """Log of what the filters of a label's own sign put out on a feature alone, the mean over the two labels."""
+        return self.log_right_of_each(params, which).mean(-1)
+
+    def log_right_of_each(self, params: Params, which: str) -> Float[Tensor, "*E 2"]:
+        """`log_right` of label +1 and of label -1; minus infinity where none of these filters answers."""
         x = self.data.feature(which)[:, 0, : self.x.shape[-1]].to(self.x)
         right = torch.einsum("...jrd,jd->...jr", params["w"], x).relu().square().mean(-1)
-        return right.log().mean(-1)
+        return right.log()
 
     def test_error(self, params: Params, points: int = 500) -> Float[Tensor, "*E"]:
         """Share of wrong signs on fresh samples with the weak feature alone, under fresh noise; a nan is wrong."""
