@@ -92,7 +92,6 @@ SECOND_FORM = {
     "in_context_learning/linear_attention",
     "foundation_models/contrastive",
     "foundation_models/contrastive_digits",
-    "foundation_models/denoising_from_scratch",
     "foundation_models/diffusion",
     "signal_noise/signal_noise_model",
     "training_strategies/cutmix",
