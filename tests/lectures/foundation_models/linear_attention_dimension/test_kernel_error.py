@@ -51,3 +51,22 @@ def test_running_sums_are_causal_attention():
     weights = np.tril(q @ k.T)
     whole = weights @ v / weights.sum(1, keepdims=True)
     np.testing.assert_allclose(errors.running_attention(q, k, v), whole, rtol=1e-12)
+
+
+def test_squares_of_features_are_sums_over_eigenfunctions():
+    tokens = GaussianTokens(1, 0.3, 40)
+    z = rng.numpy_generator(0, "features of a test").standard_normal((9, 1))
+    summed = tokens.coordinates(z) ** 2 @ tokens.eigenvalues
+    np.testing.assert_allclose(errors.positive_squares(tokens, z), summed, rtol=1e-8)
+
+
+def test_the_ratio_of_mean_squares_depends_on_the_degrees_that_are_kept():
+    """0.5164 of all, 0.523 of ten degrees: by the integral, and by draws."""
+    for levels, exact in ((10, 0.5234), (16, 0.5164), (20, 0.5164)):
+        tokens = GaussianTokens(4, 0.3 * 4**0.5, levels)
+        form = errors.wide_square(4, 0.3) / errors.optimal_square(tokens, 2**-8)
+        assert form == pytest.approx(exact, abs=1e-4)
+    z = tokens.draw_features(20_000, "optimal", 2**-8, seed=5)
+    terms = (errors.positive_squares(tokens, z) / tokens.density(z, "optimal", 2**-8)) ** 2
+    square = errors.optimal_square(tokens, 2**-8) + (1 - 4 * 0.3**2) ** -2
+    assert terms.mean() == pytest.approx(square, abs=5 * terms.std() / 20_000**0.5)

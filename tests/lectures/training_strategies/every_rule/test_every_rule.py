@@ -8,9 +8,11 @@ from scipy.special import expit
 
 from flbook import GradientDescent, Training, TwoLayerCNN, fit, measures
 from flbook.lectures.training_strategies import every_rule
-from flbook.lectures.training_strategies.every_rule import RULES, chosen, experiment, until
+from flbook.lectures.training_strategies.every_rule import VARIANTS, chosen, experiment, until
 from flbook.lectures.training_strategies.every_rule.active_neurons import active, squared_gradient
 from flbook.lectures.training_strategies.every_rule.ground import GROUNDS, GroundSample
+from flbook.lectures.training_strategies.every_rule.span import Span
+from flbook.training.batches import Batches
 from flbook.training.losses import squared
 from flbook.training.network import sample_gradients
 
@@ -20,16 +22,38 @@ SEEDS = (0, 1)
 @pytest.mark.parametrize("name", GROUNDS)
 def test_a_cell_is_plain_training(name):
     ground = GROUNDS[name]
-    setting = experiment.setting(ground=(name,), rule=("gradient descent",), lr=(0.1, 0.3), seed=SEEDS, steps=12)
-    found = experiment.measure(setting).squeeze(("ground", "rule"))
+    setting = experiment.setting(ground=(name,), variant=("gradient descent",), lr=(0.1, 0.3), seed=SEEDS, steps=12)
+    found = experiment.measure(setting).squeeze(("ground", "variant"))
     drawn, fresh = ground.draw(SEEDS), ground.draw_test(SEEDS)
     cnn = TwoLayerCNN(ground.data.d, ground.m, ground.sigma_0, ground.activation, ground.scale, seed=SEEDS)
     problem = Training(cnn, drawn.x, drawn.y, ground.loss)
     params = fit(problem, GradientDescent(0.3), 12).params
     np.testing.assert_allclose(found.train_loss[1], problem.train_loss(params), rtol=1e-4, atol=1e-6)
-    late = measures.test_error_on(problem, params, *fresh)
-    np.testing.assert_allclose(found.late_error[1], late, atol=0.006, rtol=0)
+    late, last = measures.test_error_on(problem, params, *fresh).numpy(), found.stop[1].values == 12
+    np.testing.assert_allclose(found.test_error[1].values[last], late[last], atol=0.006, rtol=0)
     assert set(found) == set(experiment.gives) and found["share"].shape == (2, 2)
+
+
+@pytest.mark.parametrize("name", ["signal-noise, ReLU", "margins", "common and rare"])
+@pytest.mark.parametrize("variant", ["gradient descent", "SAM, then GD: 10", "momentum: 0.9", "label noise: 0.2",
+                                     "normalised GD", "SGD: 0.05"])
+def test_training_in_the_span_of_the_data_is_training(name, variant):
+    ground = GROUNDS[name]
+    setting = experiment.setting(seed=SEEDS, steps=20)
+    whole = ground.problem(SEEDS, ground.draw(SEEDS))
+    span = Span.of(whole)
+    assert span.problem.x.shape[-1] < whole.x.shape[-1]
+    found = {}
+    for key, problem in (("span", span.problem.spread(2)), ("whole", whole.spread(2))):
+        lr = torch.tensor([0.01, 0.1])[:, None].expand(2, 2)
+        batches = Batches(problem, 5) if variant.startswith("SGD") else problem
+        _, found[key], _ = until(problem, every_rule.rule(setting, variant, ground, whole.x.shape[-3], lr), batches,
+                                 20, 0.0)  # fmt: skip
+    scale = found["whole"]["w"].abs().max()
+    torch.testing.assert_close(span.back(found["span"])["w"] / scale, found["whole"]["w"] / scale, rtol=0, atol=2e-4)
+    far = torch.randn(len(SEEDS), 7, *whole.x.shape[-2:])  # new samples leave the span
+    back = whole.spread(2).predict(span.back(found["span"]), far)
+    torch.testing.assert_close(back, whole.spread(2).predict(found["whole"], far), rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize("name", GROUNDS)
@@ -72,16 +96,47 @@ def test_training_stops_at_the_first_look_that_finds_the_loss_low():
     assert GROUNDS["strong and weak"].loss is squared
 
 
+def test_rules_of_two_phases_are_looked_at_in_the_second_and_flips_to_the_end_never():
+    ground = GROUNDS["sparse noise"]
+    problem = ground.problem(SEEDS, ground.draw(SEEDS))
+    *_, at = until(problem, GradientDescent(10.0), problem, 60, 0.1, every_rule.looked_at_from("SAM, then GD", 60))
+    assert at.tolist() == [35, 35]
+    *_, at = until(problem, GradientDescent(10.0), problem, 60, 0.1, every_rule.looked_at_from("label noise", 60))
+    assert at.tolist() == [60, 60] and every_rule.looked_at_from("Adam", 60) == 0
+
+
 def test_judges_take_the_least_mean_the_smaller_of_ties_and_never_what_diverged():
     lr, seed = [0.1, 1.0, 10.0, 100.0], [0, 1]
-    loss = [[[0.5, 0.3], [0.1, 0.4], [0.2, 0.2], [0.0, np.nan]]]  # means .4, .25, .2
-    held = [[[0.1, 0.1], [0.0, 0.1], [0.1, 0.0], [1.0, 1.0]]]
-    dims = ("ground", "rule", "lr", "seed")
-    table = xr.Dataset({"train_loss": (dims, [loss]), "held_error": (dims, [held])},
-                       {"lr": lr, "seed": seed, "ground": ["g"], "rule": ["r"]})
-    assert chosen(table, by="train_loss").lr.item() == 10
-    best = chosen(table, by="held_error")
-    assert best.lr.item() == 1 and best.held_error.squeeze().values.tolist() == [0.0, 0.1]
+    loss = [[[0.5, 0.3], [0.1, 0.4], [0.2, 0.2], [0.0, np.nan]],  # means .4, .25, .2
+            [[0.5, 0.5], [0.5, 0.5], [0.5, 0.5], [0.1, 0.1]], [[0.1, 0.1], [0.2, 0.2], [0.3, 0.3], [0.4, 0.4]]]
+    held = [[[0.1, 0.1], [0.0, 0.1], [0.1, 0.0], [1.0, 1.0]],
+            [[0.1, 0.1], [0.0, 0.0], [0.0, 0.0], [1.0, 1.0]], [[0.2, 0.2], [0.2, 0.2], [0.1, 0.1], [0.1, 0.1]]]
+    dims = ("ground", "variant", "lr", "seed")
+    table = xr.Dataset(
+        {"train_loss": (dims, [loss]), "held_error": (dims, [held])},
+        {"lr": lr, "seed": seed, "ground": ["g"], "variant": ["momentum: 0.5", "momentum: 0.9", "gradient descent"]})
+    by_loss, by_held = chosen(table, by="train_loss"), chosen(table, by="held_error")
+    assert by_loss.lr.sel(rule="momentum").item() == 100 and by_loss.own.sel(rule="momentum").item() == 0.9
+    assert by_held.lr.sel(rule="momentum").item() == 1 and by_held.own.sel(rule="momentum").item() == 0.9
+    assert by_held.lr.sel(rule="gradient descent").item() == 10 and np.isnan(by_held.own.values[0, 1])
+    assert by_held.held_error.sel(rule="gradient descent").squeeze().values.tolist() == [0.1, 0.1]
+    assert by_held.sizes == {"ground": 1, "rule": 2, "seed": 2}
+
+
+def test_rules_and_their_hyperparameters_have_names():
+    assert every_rule.variants("momentum", "SGD") == ("momentum: 0.5", "momentum: 0.9", "momentum: 0.98",
+                                                      "SGD: 0.05", "SGD: 0.2")
+    assert every_rule.parted("SAM, then GD: 1000") == ("SAM, then GD", 1000)
+    assert every_rule.parted("Adam: 0.99") == ("Adam", 0.99) and np.isnan(every_rule.parted("sign descent")[1])
+    assert set(every_rule.experiment.stored().variant.values) == set(every_rule.VARIANTS)
+
+
+def test_what_is_stored_is_what_was_measured_in_steps_of_a_ten_thousandth():
+    run = experiment.measure("tiny")
+    kept = every_rule.packed(run)
+    for name in ("test_error", "held_error", "train_loss", "stop"):
+        np.testing.assert_allclose(kept[name], run[name], atol=1e-4, rtol=1e-6)
+    assert float(kept["share"].max()) <= 3 and kept["share"].encoding["dtype"] == "int16"
 
 
 def test_where_training_has_diverged_every_sample_is_missed():
@@ -134,22 +189,27 @@ def test_the_training_loss_of_label_noise_has_the_bound_and_the_slope_of_the_pag
 def test_all_rules_have_a_name_that_the_setting_takes():
     setting = experiment.setting("tiny")
     ground = GROUNDS["margins"]
-    kinds = {type(every_rule.rule(setting, name, ground, 60, torch.ones(2, 2))).__name__ for name in RULES}
+    kinds = {type(every_rule.rule(setting, name, ground, 60, torch.ones(2, 2))).__name__ for name in VARIANTS}
     assert kinds == {"GradientDescent", "Momentum", "Then", "LabelNoise", "LabelSmoothing", "NormalisedDescent",
                      "SignDescent", "Adam"}
-    aware = every_rule.rule(setting, "SAM, then GD", ground, 60, torch.ones(2, 2))
-    assert aware.first.radius == pytest.approx(3 * 0.02 * 300**0.5) and aware.steps == 6
+    aware = every_rule.rule(setting, "SAM, then GD: 30", ground, 60, torch.ones(2, 2))
+    assert aware.first.radius == pytest.approx(30 * 0.02 * 300**0.5) and aware.steps == 6
+    noisy = every_rule.rule(setting, "label noise, then GD: 0.05", ground, 60, torch.ones(2, 2))
+    assert noisy.first.flip_prob == 0.05 and noisy.first.seed == (0, 1)
+    assert every_rule.rule(setting, "Adam: 0.99", ground, 60, torch.ones(2, 2)).betas == (0.9, 0.99)
 
 
-@pytest.mark.parametrize(("ground", "rule", "lr", "seed"), [
-    ("signal-noise, ReLU", "label noise", 1.0, 3), ("signal-noise, squared ReLU", "gradient descent", 0.0316228, 5),
+@pytest.mark.parametrize(("ground", "variant", "lr", "seed"), [
+    ("signal-noise, ReLU", "label noise: 0.2", 1.0, 3),
+    ("signal-noise, squared ReLU", "gradient descent", 0.0316228, 5),
+    ("signal-noise, ReLU", "SAM, then GD: 100", 0.1, 2), ("margins", "Adam: 0.99", 0.01, 4),
     ("strong and weak", "normalised GD", 0.01, 9), ("environments", "linear, GD", 0.1, 0)])  # fmt: skip
-def test_cells_of_the_stored_table_again(ground, rule, lr, seed):
-    table = experiment.stored().sel(ground=ground, rule=rule, seed=seed).sel(lr=lr, method="nearest")
-    setting = experiment.setting("longer", ground=(ground,), rule=(rule,), lr=(float(table.lr),), seed=(seed,))
+def test_cells_of_the_stored_table_again(ground, variant, lr, seed):
+    table = experiment.stored().sel(ground=ground, variant=variant, seed=seed).sel(lr=lr, method="nearest")
+    setting = experiment.setting("longer", ground=(ground,), variant=(variant,), lr=(float(table.lr),), seed=(seed,))
     again = experiment.measure(setting).squeeze()
     assert abs(float(again.test_error - table.test_error)) < 0.01
     assert abs(float(again.held_error - table.held_error)) < 0.06, "one sample of twenty may fall"
-    assert float(again.train_loss) == pytest.approx(float(table.train_loss), rel=0.02)
+    assert float(again.train_loss) == pytest.approx(float(table.train_loss), rel=0.02, abs=1e-6)
     assert float(again["share"]) == pytest.approx(float(table["share"]), abs=0.02)
     assert int(again.stop) == pytest.approx(int(table.stop), abs=every_rule.EVERY)

@@ -172,6 +172,30 @@ def test_a_diverged_network_is_wrong_and_a_settled_one_small():
     assert (tie > 1).all() and (tie < 1.42).all()
 
 
+def test_a_label_without_a_strong_filter_learns_the_weak_feature_at_small_steps_and_finds_a_strong_one_at_large_ones():
+    few = large_steps.experiment.setting("few", seed=tuple(range(40)), m=3, steps=3000)
+    lacking = large_steps.without_a_filter(few)
+    start = large_steps.problem(few).start()["w"]
+    strong = torch.stack([start[:, 0, :, 0], -start[:, 1, :, 0]], 1)  # responses of a label's own filters, by label
+    weak = torch.stack([start[:, 0, :, 1], -start[:, 1, :, 1]], 1)
+    by_hand = ((strong <= 0).all(-1) & (weak > 0).any(-1)).any(-1)
+    assert lacking.values.tolist() == by_hand.tolist() and 0 < by_hand.sum() < 40
+    small = large_steps.experiment.measure(few).weak.squeeze("c")
+    np.testing.assert_array_equal(small > 0.01, lacking)
+    large = large_steps.course(replace(few, c=(1.5,))).squeeze("c").isel(step=-1)  # 1 - c ζ < 0 turns filters round
+    assert (large.log_strong.sel(seed=lacking.seed[lacking.values]) > -np.inf).all()
+
+
+def test_the_mean_of_the_logs_is_minus_infinity_if_a_label_has_no_filter():
+    training = StrongWeakTraining.of(StrongWeak(n=2, d=4), (0,), m=2)
+    params = {"w": torch.tensor([[[[1.0, -1.0], [2.0, 3.0]], [[0.5, -1.0], [1.0, -2.0]]]]).double()}
+    each = training.log_right_of_each(params, "strong")
+    assert each[0, 0] == pytest.approx(math.log(2.5)) and each[0, 1] == -math.inf
+    weak = training.log_right_of_each(params, "weak")
+    torch.testing.assert_close(weak, torch.tensor([[0.01 * 9 / 2, 0.01 * 5 / 2]]).double().log())
+    torch.testing.assert_close(training.log_right(params, "weak"), weak.mean(-1))
+
+
 def test_bad_input():
     with pytest.raises(ValueError, match="batch"):
         Setting(batch=17)

@@ -65,6 +65,12 @@ def optimal_square(tokens: GaussianTokens, lam: Positive) -> float:
     return float(grown.sum() * (length[1] - length[0])) - (1 - 4 * theta**2) ** (-d / 2)
 
 
+def positive_squares(tokens: GaussianTokens, z: np.ndarray) -> np.ndarray:
+    r""":math:`\|\phi(\cdot\,; z)\|^2 = (1 + 2\theta)^{-d/2}e^{2\theta\|z\|^2/(1 + 2\theta)}` of features (M, d)."""
+    theta = tokens.theta
+    return np.exp(2 * theta / (1 + 2 * theta) * (z**2).sum(1)) / (1 + 2 * theta) ** (tokens.d / 2)
+
+
 def kernel_error(tokens: GaussianTokens, z: np.ndarray, density: np.ndarray) -> float:
     r""":math:`\|\hat K - K\|` in :math:`L^2(\rho\otimes\rho)`, exactly, for features z, (M, d), of densities (M,)."""
     theta, d, w = tokens.theta, tokens.d, tokens.ratio

@@ -9,7 +9,25 @@ from matplotlib.figure import Figure
 from flbook import plots
 from flbook.lectures.foundation_models.linear_attention_dimension.gaussian_tokens import GaussianTokens
 from flbook.lectures.foundation_models.shared.degrees_of_freedom import features_needed
+from flbook.plots.schematic import Schematic, box, op, out, strip
 
+MODEL = Schematic(
+    "Linear attention of one head",
+    [
+        ("tokens", {"x": strip(r"$x$", "query", "context", lane=-1.2), "y": strip(r"$y_i$", "key", "signal", lane=0),
+                    "v": strip(r"$v_i$", "value", "grey", lane=1.2)}),
+        ("features", {"fx": box(r"$\phi(x)$", holds="context", lane=-1.2),
+                      "fy": box(r"$\phi(y_i)$", holds="signal", lane=0)}),
+        ("running sums", {"s": op(r"$\Sigma$", r"$\Sigma_i\,\phi(y_i)$", lane=0, alt="the sum of the keys' features"),
+                          "S": op(r"$\Sigma$", r"$\Sigma_i\,\phi(y_i)v_i^\top$", lane=1.2,
+                                  alt="the sum of the keys' features times the values")}),
+        ("ratio", {"over": op(r"$\div$", lane=-0.6,
+                             alt="the query's features times both sums, one divided by the other")}),
+        ("output", {"o": out(r"$o(x)$", lane=-0.6)}),
+    ],
+    ["x > fx", "y > fy > s", "fy > S", "v > S", "fx > over", "s > over", "S > over", "over > o"],
+    says="The two sums are all that is kept of earlier tokens.",
+)  # fmt: skip
 PAINT = dict(zip(("plain", "optimal", "wide", "orthogonal"), plots.look.OTHERS, strict=True))
 MARKS = {"plain": "^", "orthogonal": "v", "wide": "s", "optimal": "o"}
 
@@ -86,7 +104,7 @@ def _medians(ax, x: Sequence[int], errors: np.ndarray, law: str) -> None:
 def densities(tokens: GaussianTokens, lam: float) -> Figure:
     """Densities of a feature's length in the plane: plain, wide and optimal."""
     fig, (ax,) = plots.panels(1)
-    fig.set_size_inches(5.2, 3.0)
+    fig.set_size_inches(5.2, 2.6)
     r = np.linspace(0, 7, 200)
     z = np.stack([r, 0 * r], 1)
     plain = r * np.exp(-(r**2) / 2)
@@ -95,29 +113,4 @@ def densities(tokens: GaussianTokens, lam: float) -> Figure:
     ax.set(xlabel=r"length $\|z\|$ of a feature", ylabel="density", ylim=(0, 0.65),
            title=rf"$\lambda = 2^{{{round(np.log2(lam))}}}$: $N_\lambda$ = {tokens.degrees(lam):.1f}")  # fmt: skip
     ax.legend(fontsize=9)
-    return fig
-
-
-def layers_and_costs(ours: np.ndarray, theirs: np.ndarray, level: int, lengths: np.ndarray, softmax: np.ndarray,
-                     linear: Mapping[int, np.ndarray]) -> Figure:
-    """Features of GPT-2's layers, and multiplications for a token against the length of its context.
-
-    ours: by the rule from the degrees of freedom. theirs: as the paper chose. level: the same for all.
-    """
-    fig, (left, right) = plots.panels(2)
-    place = np.arange(1, len(ours) + 1)
-    left.bar(place, ours, color=PAINT["wide"], alpha=0.75, label=r"the rule, at $\lambda = 2^{-8}$")
-    left.plot(place, theirs, "D", color=PAINT["plain"], markeredgecolor="white", label=r"the paper's, at $2^{-4}$")
-    left.axhline(level, color="black", linestyle=":", label="the same for all")
-    left.set(xlabel="layer of GPT-2", ylabel="features per head M", title="The first two layers need most",
-             xticks=place)  # fmt: skip
-    left.legend(fontsize=9)
-    right.plot(lengths, softmax, color=plots.look.MODELS["attention"][0], label="softmax")
-    for (count, cost), dash in zip(linear.items(), ("-", "--", ":"), strict=True):
-        right.plot(lengths, cost, dash, color=plots.look.MODELS["linear"][0], label=f"linear, {count} features")
-        right.plot([2 * count], [cost[0]], "o", color="black", markersize=4)
-    right.set(xscale="log", yscale="log", xlabel="tokens before it", ylabel="multiplications per head",
-              title="Softmax pays for every token before")  # fmt: skip
-    plots.look.log_ticks(right)
-    right.legend(fontsize=9)
     return fig

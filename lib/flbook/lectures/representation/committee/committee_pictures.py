@@ -9,8 +9,27 @@ from matplotlib.figure import Figure
 
 from flbook import plots
 from flbook.lectures.representation.committee import plateau
+from flbook.plots.schematic import Schematic, box, op, out, strip
 
 LOW = (5.2, 2.9)  # inches
+MODEL = Schematic(
+    "A committee of two that learns from a committee of two",
+    [
+        ("sample", {"x": strip("$x$", "fresh", "grey")}),
+        ("neurons", {
+            "n1": box(r"$g(\nu_1)$", holds="context", lane=-1.5), "n2": box(r"$g(\nu_2)$", holds="context", lane=-0.5),
+            "l1": box(r"$g(\lambda_1)$", holds="signal", lane=0.5),
+            "l2": box(r"$g(\lambda_2)$", holds="signal", lane=1.5),
+        }),
+        ("sums", {"y": op(r"$\Sigma$", "$y$", lane=-1, alt="y, the teachers' sum"),
+                  "f": op(r"$\Sigma$", "$f(x)$", lane=1, alt="f(x), the students' sum")}),
+        ("error", {"e": op("$-$", lane=0, alt="f(x) - y")}),
+        ("step of students", {"w": out(r"$-\frac{\eta}{\sqrt{d}}\,g'(\lambda_i)\,e\,x$", lane=0,
+                                       alt="minus eta over root d times slope times error times x")}),
+    ],
+    ["x >> n1 n2 l1 l2", "n1 n2 >> y", "l1 l2 >> f", "y f >> e", "e > w | $e$"],
+    says="Teachers and students meet the same input; the difference of their sums moves the students.",
+)  # fmt: skip
 
 
 def opening(found: xr.Dataset) -> Figure:

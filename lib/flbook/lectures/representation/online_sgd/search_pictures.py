@@ -9,9 +9,24 @@ from matplotlib.figure import Figure
 from flbook import plots
 from flbook.fits import Fit
 from flbook.lectures.representation.online_sgd import equation, experiment
+from flbook.plots.schematic import Schematic, box, op, out, strip
 
 LOW = (5.2, 2.9)  # inches: a page has five figures
 LINKS = {1: "h₁", 2: "h₂", 3: "h₃"}
+MODEL = Schematic(
+    "One neuron that looks for a hidden direction",
+    [
+        ("sample", {"x": strip("$x$", "fresh", "grey")}),
+        ("inputs", {"z": box(r"$z=\langle\beta,x\rangle$", holds="context", alt="z, the input along beta"),
+                    "a": box(r"$a=\langle w,x\rangle$", holds="signal", alt="a, the input along w")}),
+        ("link, slope", {"h": box("$y=h_k(z)$", alt="y, the link of z"), "s": box("$h_k'(a)$", alt="its slope at a")}),
+        ("factor", {"g": op(r"$\times$", alt="label times slope, g")}),
+        ("step of w", {"w": out(r"$\frac{\eta}{d}\,g_t\,x_\perp$", alt="eta over d times g times x across w")}),
+    ],
+    ["x >> z a", "z > h", "a > s", "h > g", "s > g", "g > w | $g_t$"],
+    says="The label times the slope at the neuron's input is the factor of the step along the sample; then the weights "
+    "return to length one.",
+)  # fmt: skip
 
 
 def opening(found: xr.Dataset) -> Figure:

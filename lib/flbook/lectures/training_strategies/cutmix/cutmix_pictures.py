@@ -78,9 +78,8 @@ def by_frequency(parts: Sequence[xr.Dataset], rest: float, law: tuple[np.ndarray
     missed = {name: found.test_error.sel(recipe=name) for name in found.recipe.values}
     plots.series(missed, "frequency", joined=True, log="x", title="Test error", legend=False, ax=right)
     for ax in (left, right):  # two series lie on each other: the one on top is hollow
-        for drawn in ax.containers:
-            if drawn.get_label() == "one patch, smoothed":
-                drawn[0].set(markerfacecolor="none", markersize=12)
+        top = next(line for line in ax.lines if line.get_label() == "one patch, smoothed")
+        top.set(markerfacecolor="none", markeredgecolor=top.get_color(), markersize=12)
     plots.shared_legend((left,))
     return fig
 

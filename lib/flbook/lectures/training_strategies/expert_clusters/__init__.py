@@ -56,15 +56,15 @@ experiment = Experiment(
     Setting, version=1, loops=("case", "d"), chunk={"case": 1, "d": 1, "seed": 5}, stored="longer",
     gives={
         "learned": ("shared part learned", "fraction"),
-        "router": ("cosine of the router with v", "1"),
+        "router": ("cosine of the router with the centres", "1"),
         "local": ("largest overlap with a local direction", "1"),
         "shared": ("largest overlap with the shared direction", "1"),
     },
     presets={
         "tiny": ("A blink", dict(
             case=CASES, d=(8, 12), seed=(0, 1), step=(0, 5, 10), neurons=2, batch=50, points=100)),
-        "longer": ("With local parts and without, in 96 dimensions, on ten seeds", dict(
-            case=CASES[:2], d=(96,), seed=tuple(range(10)), step=tuple(range(0, 3001, 150)), batch=800)),
+        "longer": ("With local parts and without, in 24 and in 96 dimensions, on twenty seeds", dict(
+            case=CASES[:2], d=(24, 96), seed=tuple(range(20)), step=tuple(range(0, 3001, 150)), batch=800)),
     },
 )
 

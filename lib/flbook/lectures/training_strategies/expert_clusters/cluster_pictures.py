@@ -10,6 +10,23 @@ from flbook import plots
 from flbook.fits import Fit
 from flbook.lectures.training_strategies.expert_clusters.index_clusters import FIRST, SECOND, SHARED
 from flbook.lectures.training_strategies.expert_clusters.index_experts import IndexExperts
+from flbook.plots.schematic import Schematic, box, curve, op, out, stack, strip
+
+MODEL = Schematic(
+    "Two experts of cubic neurons and a router",
+    [
+        ("input", {"x": strip("$x$", holds="context*2 signal*2 noise*3", alt="x, with centre, directions and noise")}),
+        ("experts, router", {"w1": stack("$w_{1j}$", alt="w 1j of the first expert"), "r": box(r"$\theta_1$"),
+                             "w2": stack("$w_{2j}$", alt="w 2j of the second")}),
+        ("cubes", {"h1": curve("$h_3$", holds="cube", lane=-1),
+                   "h2": curve("$h_3$", holds="cube", lane=1)}),
+        ("weighed", {"p1": op(r"$\times$", lane=-1), "p2": op(r"$\times$", lane=1)}),
+        ("sum", {"+": op("$+$")}),
+        ("output", {"f": out("$f(x)$")}),
+    ],
+    ["x >> w1 r w2", "w1 w2 > h1 h2", "h1 h2 > p1 p2", r"r > p1 | $\pi_e$", "r > p2", "p1 p2 > + > f"],
+    says="The router weighs the outputs of the experts.",
+)
 
 
 def neurons(found: xr.Dataset, laws: Mapping[str, xr.Dataset]) -> Figure:
@@ -28,7 +45,7 @@ def leaks(leak: xr.DataArray, fitted: Fit, ratio: xr.DataArray, law: tuple[np.nd
     """The leak over the dimension; the pull on one half of the inputs over the distance of the centres."""
     fig, (left, right) = plots.panels(2)
     plots.exponents({"leak": (leak, fitted)}, "d", {"leak": -0.5}, title="The leak shrinks with d", ax=left)
-    return plots.series({"neuron that sees a half": ratio}, "distance", lines={"2Φ(ρ) − 1": law}, log="",
+    return plots.series({"neuron that sees a half": ratio}, "distance", lines={"2Φ(‖c‖) − 1": law}, log="",
                         ylim=(0, 1.05), title="Half of the inputs", ax=right)  # fmt: skip
 
 

@@ -1,8 +1,8 @@
 r"""What a neuron is pulled by, in closed form, through Hermite coefficients of its activation at the clusters' shifts.
 
-In the cluster s the input of a neuron of length one is a standard normal number plus :math:`s\rho a`, with
-:math:`a = \langle w, v\rangle`. So all that the cluster changes is the coefficient
-:math:`b_k(t) = E\,h_k(z)\,\sigma(z + t)`. Derived on this lecture's page.
+In the cluster k the input of a neuron of length one is a standard normal number plus :math:`k\|c\| w_c`, where
+:math:`w_c` is its part along the centres. So all that the cluster changes is the coefficient
+:math:`b_p(\omega) = E\,h_p(z)\,\sigma(z + \omega)`. Derived on this lecture's page.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from flbook.dynamics.equations import Number, integrate
 
 
 def shifted(activation: Callable, k: int, shift: float) -> float:
-    r"""The coefficient :math:`b_k(t) = E\,h_k(z)\,\sigma(z + t)`.
+    r"""The coefficient :math:`b_p(\omega) = E\,h_p(z)\,\sigma(z + \omega)`.
 
     Examples
     --------
@@ -27,38 +27,38 @@ def shifted(activation: Callable, k: int, shift: float) -> float:
     return float(hermite.coefficients(lambda z: activation(z + shift), k)[k])
 
 
-def shared_correlation(activation: Callable, rho: float, a: float, m: float) -> float:
-    r"""Correlation of a neuron with the shared part, :math:`\frac{m^3}2[b_3(\rho a) - b_3(-\rho a)]`.
+def shared_correlation(activation: Callable, rho: float, w_c: float, m: float) -> float:
+    r"""Correlation of a neuron with the shared part, :math:`\frac{m^3}2[b_3(\|c\| w_c) - b_3(-\|c\| w_c)]`.
 
     Examples
     --------
-    >>> shared_correlation(hermite.he(3), rho=2.0, a=0.3, m=0.5)
+    >>> shared_correlation(hermite.he(3), rho=2.0, w_c=0.3, m=0.5)
     0.0
     """
-    return m**3 * (shifted(activation, 3, rho * a) - shifted(activation, 3, -rho * a)) / 2
+    return m**3 * (shifted(activation, 3, rho * w_c) - shifted(activation, 3, -rho * w_c)) / 2
 
 
-def quartic_leak(rho: float, a: Number, m: float) -> Number:
-    r"""The velocity of m of a neuron :math:`h_3 + h_4` that sees both clusters, :math:`\rho a\,m^2(6 - 8m^2)`.
+def quartic_leak(rho: float, w_c: Number, m: float) -> Number:
+    r"""The velocity of m of a neuron :math:`h_3 + h_4` that sees both clusters, :math:`\|c\| w_c\,m^2(6 - 8m^2)`.
 
-    The correlation is :math:`2\rho a m^3`; this is its gradient on the sphere, along :math:`w_g`.
+    The correlation is :math:`2\|c\| w_c m^3`; this is its gradient on the sphere, along :math:`w_g`.
     """
-    return rho * a * m**2 * (6 - 8 * m**2)
+    return rho * w_c * m**2 * (6 - 8 * m**2)
 
 
 def purity(rho: Number) -> Number:
-    r"""The pull on a neuron that sees one side of :math:`\langle v, x\rangle = 0`, over that of one cluster.
+    r"""The pull on a neuron that sees one side of :math:`\langle\bar c, x\rangle = 0`, over that of one cluster.
 
-    The share :math:`\Phi(\rho)` of its samples pulls forward, the share :math:`\Phi(-\rho)` back:
-    :math:`\Phi(\rho) - \Phi(-\rho) = \mathrm{erf}(\rho/\sqrt2)`.
+    The share :math:`\Phi(\|c\|)` of its samples pulls forward, the share :math:`\Phi(-\|c\|)` back:
+    :math:`\Phi(\|c\|) - \Phi(-\|c\|) = \mathrm{erf}(\|c\|/\sqrt2)`.
     """
     return erf(np.asarray(rho) / 2**0.5)
 
 
 def router_gain(rho: float, local: float, first: np.ndarray, second: np.ndarray) -> float:
-    r"""The first step of a router at zero, along v, over its step size.
+    r"""The first step of a router at zero, along the centres, over its step size.
 
-    .. math:: \frac\rho8\Big[\alpha(\Delta_{+1} - \Delta_{-1}) + 2\Delta_g\Big]
+    .. math:: \frac{\|c\|}8\Big[\nu(\Delta_{+1} - \Delta_{-1}) + 2\Delta_g\Big]
 
     Parameters
     ----------
@@ -73,9 +73,9 @@ def router_gain(rho: float, local: float, first: np.ndarray, second: np.ndarray)
 
 
 def posterior_share(rho: float) -> float:
-    r"""The share of the shared part that the least mean squared error leaves, :math:`E\tanh(\rho^2 + \rho z)`.
+    r"""The share of the shared part that the least mean squared error leaves, :math:`E\tanh(\|c\|^2 + \|c\| z)`.
 
-    It is :math:`E\,E[s \mid x]^2`, and the cluster's posterior mean is :math:`\tanh(\rho\langle v, x\rangle)`.
+    It is :math:`E\,E[k \mid x]^2`, and the cluster's posterior mean is :math:`\tanh(\|c\|\langle\bar c, x\rangle)`.
 
     Examples
     --------
@@ -86,12 +86,12 @@ def posterior_share(rho: float) -> float:
 
 
 def flow(pulls: tuple[float, float, float], start: tuple[float, float, float], times: np.ndarray) -> np.ndarray:
-    r"""Overlaps of a cubic neuron under the equation :math:`m_i' = 3c_im_i^2 - m_i\sum_j 3c_jm_j^3`.
+    r"""Overlaps of a cubic neuron under the equation :math:`m_i' = 3\phi_im_i^2 - m_i\sum_j 3\phi_jm_j^3`.
 
     Parameters
     ----------
     pulls
-        The :math:`c_i`: what share of the samples shows it the directions :math:`w_{+1}`, :math:`w_{-1}` and
+        The :math:`\phi_i`: what share of the samples shows it the directions :math:`w_{+1}`, :math:`w_{-1}` and
         :math:`w_g`.
     start
         Overlaps with them at the start.
@@ -103,10 +103,10 @@ def flow(pulls: tuple[float, float, float], start: tuple[float, float, float], t
     ndarray
         Shape (3, times).
     """
-    c = np.asarray(pulls)[:, None]
+    phi = np.asarray(pulls)[:, None]
 
     def rate(state):
         m = state["m"]
-        return {"m": 3 * c * m**2 - m * (3 * c * m**3).sum(0)}
+        return {"m": 3 * phi * m**2 - m * (3 * phi * m**3).sum(0)}
 
     return integrate(rate, {"m": np.asarray(start, float)[:, None]}, times, dt=0.05)["m"][:, 0]

@@ -1,8 +1,8 @@
 r"""Two clusters of single-index models: each has a direction of its own, and they share one with opposite signs.
 
-A sample of cluster :math:`s = \pm 1` is :math:`x \sim N(s\rho v, I_d)`, and its label
+A sample of cluster :math:`k = \pm 1` is :math:`x \sim N(k\|c\|\bar c, I_d)`, and its label
 
-.. math:: y = \alpha\,h_3(\langle w_s, x\rangle) + s\,h_3(\langle w_g, x\rangle) + \varepsilon .
+.. math:: y = \nu\,h_3(\langle w_k, x\rangle) + k\,h_3(\langle w_g, x\rangle) + \varepsilon .
 
 Kawata et al. (2025) study clusters of this kind, any number of them and any links of one information exponent above 2.
 """
@@ -18,7 +18,7 @@ from torch import Tensor
 from flbook import hermite, rng
 from flbook.domains import Checked, Count, NonNegative, Range, Seeds, checked_arguments
 
-CENTRE, FIRST, SECOND, SHARED = 0, 1, 2, 3  # the coordinates along v, w_1, w_2 and w_g
+CENTRE, FIRST, SECOND, SHARED = 0, 1, 2, 3  # the coordinates along the centres, w_+1, w_-1 and w_g
 
 
 class IndexSample(NamedTuple):
@@ -26,22 +26,22 @@ class IndexSample(NamedTuple):
 
     x: Float[Tensor, "*E n d"]
     y: Float[Tensor, "*E n"]
-    cluster: Float[Tensor, "*E n"]  # s, +1 or -1
-    shared: Float[Tensor, "*E n"]  # s h_3(<w_g, x>), the shared part of the label
+    cluster: Float[Tensor, "*E n"]  # k, +1 or -1
+    shared: Float[Tensor, "*E n"]  # k h_3(<w_g, x>), the shared part of the label
 
 
 @dataclass(frozen=True)
 class IndexClusters(Checked):
-    r"""Samples of both clusters, equally likely; :math:`v, w_{+1}, w_{-1}, w_g` are the first four coordinate vectors.
+    r"""Samples of equally likely clusters; :math:`\bar c, w_{+1}, w_{-1}, w_g` are the first four coordinate vectors.
 
     Parameters
     ----------
     d
         Dimension of an input.
     rho
-        :math:`\rho`, how far the centres are from the origin.
+        :math:`\|c\|`, how far the centres are from the origin.
     local
-        :math:`\alpha`, strength of the parts that a cluster has for itself.
+        :math:`\nu`, strength of the parts that a cluster has for itself.
     noise
         Standard deviation of the label noise.
 

@@ -1,7 +1,7 @@
 r"""Two experts of cubic neurons, and the router between them, trained together on fresh batches.
 
 .. math:: f(x) = \pi(x) f_1(x) + (1 - \pi(x)) f_2(x), \quad f_e(x) = \sum_{j=1}^J a_{ej}h_3(\langle w_{ej}, x\rangle),
-          \quad \pi(x) = \frac1{1 + e^{-\langle r, x\rangle}} .
+          \quad \pi(x) = \frac1{1 + e^{-\langle\theta_1, x\rangle}} .
 
 With the residual :math:`R = y - f`, a step moves along the batch means of
 
@@ -9,7 +9,7 @@ With the residual :math:`R = y - f`, a step moves along the batch means of
           R\,(f_1 - f_2)\,\pi(1 - \pi)\,x
 
 for weights, which return to length one, second layer and router. Directions move at the pace of a neuron with
-second-layer weight one. With the router held at r = 0 this is one plain network of 2J neurons.
+second-layer weight one. With the router held at zero this is one plain network of 2J neurons.
 """
 
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class IndexExperts(NamedTuple):
 
     w: Float[Tensor, "*E 2 J d"]  # directions
     a: Float[Tensor, "*E 2 J"]  # second layer
-    r: Float[Tensor, "*E d"]  # router
+    r: Float[Tensor, "*E d"]  # router's vector, theta_1
 
     def outputs(self, x: Float[Tensor, "*E n d"]) -> tuple[Float[Tensor, "*E 2 J n"], Float[Tensor, "*E 2 n"]]:
         """The neurons' inputs, and what either expert puts out."""
@@ -48,11 +48,11 @@ class IndexExperts(NamedTuple):
         return (self.routed(x) * self.outputs(x)[1]).sum(-2)
 
     def carried(self) -> Float[Tensor, "*E 2 d"]:
-        r"""Of either expert :math:`\sum_j a_{ej}m_j^3`, its correlation with h_3 of every coordinate across v."""
+        r"""Of either expert :math:`\sum_j a_{ej}m_j^3`, its correlation with h_3 of each other coordinate."""
         return (self.a[..., None] * self.w**3).sum(-2)
 
     def cosine(self) -> Float[Tensor, "*E"]:
-        """Absolute cosine of the router with v; 0 for a router at zero."""
+        """Absolute cosine of the router with the centres; 0 for a router at zero."""
         return (self.r[..., CENTRE] / self.r.norm(dim=-1).clamp(min=1e-12)).abs()
 
 

@@ -2,7 +2,7 @@
 
 Two measurements on data without local parts, each the mean over a sample: the velocity of the overlap of neurons with
 the activation h_3 or h_3 + h_4, which hold a given overlap with the shared direction and are random else; and the pull
-on neurons across v that see one side of v.
+on neurons across the centres that see one side of the centres' direction.
 """
 
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ experiment = Experiment(
     Setting, version=1, loops=("d", "seed"),
     gives={
         "leak": ("velocity of the overlap m", "1", ("activation", "d", "seed")),
-        "lean": ("mean size of a", "1", ("d", "seed")),
+        "lean": ("mean size of w_c", "1", ("d", "seed")),
     },
     presets={"tiny": ("A blink", dict(d=(8, 16), seed=(0, 1), n=200, neurons=10))},
 )
@@ -55,7 +55,7 @@ def directions(setting: Setting, d: int, seed: int, device: str | torch.device =
 
 @experiment.cell
 def cell(s: Setting, device: str) -> dict[str, list[float] | float]:
-    """The leak: velocity of m, counted on the neuron's own side of v; one sample for all activations."""
+    """The leak: velocity of m, counted on the neuron's own side; one sample for all activations."""
     place = devices.device(device)
     sample = IndexClusters(s.d, s.rho, local=0.0).draw(s.n, s.seed, "samples", place)
     w = directions(s, s.d, s.seed, place)
@@ -72,7 +72,7 @@ run = experiment.run
 
 @experiment.also
 def gated(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Pull of the shared part on one side of v over that on one cluster, at m = 1; dimensions (distance, seed)."""
+    """Pull of the shared part on one side of 0 over that on one cluster, at m = 1; dimensions (distance, seed)."""
     place, distances = devices.device(device), (0.5, 1.0, 2.0)
 
     def ratio(rho: float, seed: int) -> Tensor:
@@ -82,6 +82,6 @@ def gated(setting: Setting, device: str = "cpu") -> xr.Dataset:
         return (sample.y * h)[shown].mean() / (h * h)[shown].mean()
 
     ratios = torch.stack([torch.stack([ratio(rho, seed) for seed in setting.seed]) for rho in distances])
-    about = {"long_name": "distance ρ of a centre", "units": "1"}
+    about = {"long_name": "distance ‖c‖ of a centre", "units": "1"}
     return labelled({"ratio": (("distance", "seed"), ratios, "pull, over that of one cluster")},
                     {"distance": ("distance", list(distances), about)} | setting.coordinates("seed"))  # fmt: skip

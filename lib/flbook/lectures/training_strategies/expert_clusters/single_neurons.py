@@ -64,7 +64,7 @@ experiment = Experiment(
 
 
 def begin(setting: Setting, device: str | torch.device = "cpu") -> Float[Tensor, "seed d"]:
-    """Weights of length one at the given overlaps, across v, and else in a random direction."""
+    """Weights of length one at the given overlaps, across the centres, and else in a random direction."""
     w = rng.normal((setting.d,), setting.seed, "directions", device)
     w[:, :4] = 0
     left = 1 - 2 * setting.to_local**2 - setting.to_shared**2
@@ -75,7 +75,7 @@ def begin(setting: Setting, device: str | torch.device = "cpu") -> Float[Tensor,
 
 
 def half(sample: IndexSample) -> Float[Tensor, "*E d"]:
-    """The top principal component of a batch: two clusters found without a label. Its sign is v's, for the record."""
+    """The top principal component of a batch: two clusters found without a label. Its sign is that of the centre +1."""
     top = torch.linalg.eigh(sample.x.mT @ sample.x).eigenvectors[..., -1]
     return top * top[..., CENTRE, None].sign()
 

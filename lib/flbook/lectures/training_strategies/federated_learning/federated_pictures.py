@@ -31,7 +31,7 @@ def exchange(federated: xr.DataArray, alone: xr.DataArray, samples: int) -> Figu
     curves = {f"M = {k}": mean.sel(clients=k, drop=True) for k in federated.clients.values}
     plots.series(curves, "agreement", joined=True, log="", ylim=(-0.02, 0.53), title="Federated clients",
                  levels={"chance": 0.5}, legend=False, ax=left)
-    left.set_xlabel("agreement $\chi$ of the signals")
+    left.set_xlabel(r"agreement $\chi$ of the signals")
     name = {"long_name": "worth in samples of one's own"}
     yardstick = alone.mean("seed", keep_attrs=True).rename(n="worth")
     moved = {f"M = {k}": curve.assign_coords(worth=("agreement", worth.sel(clients=k).values, name)).swap_dims(
