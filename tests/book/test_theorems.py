@@ -15,7 +15,6 @@ LIB = Path(theorems.__file__).parents[2]
 # Statements with neither a source in the box nor a proof on the page. Write the proof; this set may only shrink.
 TODO = {
     "prop-features-both-sides",
-    "prop-averaging",
     "prop-selection-ratio",
     "prop-what-is-icl",
     "prop-concepts-reduced",
