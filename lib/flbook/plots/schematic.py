@@ -407,6 +407,39 @@ class Schematic:
                 self.ax.plot(x + 12 * t, y - 12 * CURVES[node.holds](t), color=self.c["text"], lw=2)
 
 
+def two_layer_cnn(signal: Node | None = None, activation: str = "relu", called: str = "ReLU") -> Schematic:
+    r"""The book's two-layer convolutional network on a patch of signal and a patch of noise.
+
+    Parameters
+    ----------
+    signal
+        The first patch; without it the signal of the label, :math:`y\mu`.
+    activation, called
+        What a `curve` holds, and its name.
+
+    Returns
+    -------
+    Schematic
+        Two patches, filters for either label, activation, mean over the filters of a label, and their difference.
+    """
+    labels = {"+": "+1", "-": "-1"}
+    stages = [
+        ("two patches", {
+            "mu": signal or strip(r"$y\mu$", "signal", "signal", alt="the signal, y times mu"),
+            "xi": strip(r"$\xi$", "noise", "noise", alt="the noise, xi"),
+        }),
+        ("filters", {f"w{sign}": stack(rf"$w_{{{j},r}}$", rf"for label ${j}$", alt=f"those for the label {j}")
+                     for sign, j in labels.items()}),
+        ("activation", {f"s{sign}": curve(r"$\sigma$", holds=activation, alt=called) for sign in labels}),
+        ("mean over $r$", {f"F{sign}": op(r"$\Sigma$", rf"$F_{{{j}}}$", alt=f"of the filters for {j}")
+                           for sign, j in labels.items()}),
+        ("difference", {"minus": op("$-$", alt="the first mean minus the second")}),
+        ("output", {"f": out(r"$f(W,x)$", alt="f(W, x)")}),
+    ]  # fmt: skip
+    wires = ["mu xi >> w+ w-", "w+ w- > s+ s- > F+ F-", "F+ F- > minus > f"]
+    return Schematic("A two-layer convolutional network", stages, wires, "Every filter meets both patches.")
+
+
 def _transparent(fig: Figure) -> bytes:
     """The figure as a PNG with a palette, at two dots a pixel; its ground stays transparent."""
     fig.dpi = 2 * PX

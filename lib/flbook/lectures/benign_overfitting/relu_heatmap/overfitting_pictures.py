@@ -6,45 +6,9 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from flbook import plots
-from flbook.plots.schematic import Schematic, curve, op, out, stack, strip
+from flbook.plots.schematic import two_layer_cnn
 
-MODEL = Schematic(
-    "A two-layer convolutional network",
-    [
-        (
-            "two patches",
-            {
-                "mu": strip(r"$y\mu$", "signal", "signal", alt="the signal, y times mu"),
-                "xi": strip(r"$\xi$", "noise", "noise", alt="the noise, xi"),
-            },
-        ),
-        (
-            "filters",
-            {
-                "w+": stack(r"$w_{+1,r}$", r"for label $+1$", alt="those for the label +1"),
-                "w-": stack(r"$w_{-1,r}$", r"for label $-1$", alt="those for the label -1"),
-            },
-        ),
-        (
-            "activation",
-            {
-                "s+": curve(r"$\sigma$", holds="relu", alt="ReLU"),
-                "s-": curve(r"$\sigma$", holds="relu", alt="ReLU"),
-            },
-        ),
-        (
-            "mean over $r$",
-            {
-                "F+": op(r"$\Sigma$", r"$F_{+1}$", alt="of the filters for +1"),
-                "F-": op(r"$\Sigma$", r"$F_{-1}$", alt="of the filters for -1"),
-            },
-        ),
-        ("difference", {"minus": op(r"$-$", alt="the first mean minus the second")}),
-        ("output", {"f": out(r"$f(W,x)$", alt="f(W, x)")}),
-    ],
-    ["mu xi >> w+ w-", "w+ w- > s+ s- > F+ F-", "F+ F- > minus > f"],
-    says="Every filter meets both patches.",
-)
+MODEL = two_layer_cnn()
 
 
 def race(racing: xr.Dataset, titles: Mapping[float, str]) -> Figure:

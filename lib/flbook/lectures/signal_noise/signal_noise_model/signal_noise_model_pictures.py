@@ -8,21 +8,9 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from flbook import fits, plots
-from flbook.plots.schematic import Schematic, curve, op, out, stack, strip
+from flbook.plots.schematic import strip, two_layer_cnn
 
-MODEL = Schematic(
-    "A two-layer convolutional network",
-    [
-        ("two patches", {"mu": strip(r"$y\mu+u$", "picture", "signal"), "xi": strip(r"$\xi$", "noise", "noise")}),
-        ("filters", {"w+": stack(r"$w_{+1,r}$", "for label $+1$"), "w-": stack(r"$w_{-1,r}$", "for label $-1$")}),
-        ("ReLU", {sign: curve(r"$\sigma$", holds="relu", alt="ReLU") for sign in ("s+", "s-")}),
-        ("means", {"F+": op(r"$\Sigma$", r"$F_{+1}$"), "F-": op(r"$\Sigma$", r"$F_{-1}$")}),
-        ("difference", {"minus": op("$-$")}),
-        ("output", {"f": out(r"$f(W,x)$", alt="the difference of the two means")}),
-    ],
-    ["mu xi >> w+ w-", "w+ w- > s+ s-", "s+ s- > F+ F-", "F+ F- > minus > f"],
-    says="Every filter meets both patches.",
-)
+MODEL = two_layer_cnn(strip(r"$y\mu+u$", "picture", "signal", alt="a picture, y times mu plus u"))
 
 
 def side_by_side(parts: Sequence[Tensor], names: Sequence[str], brightest: float, height: float = 2.0) -> Figure:

@@ -91,16 +91,6 @@ def judged(table: xr.Dataset, names: tuple[str, ...] = tuple(RULES)) -> Figure:
     return fig
 
 
-def passes(errors: xr.DataArray, level: float) -> xr.DataArray:
-    """The first step size at which each data set's error passes a level, on a line in the logarithm; over seed."""
-    errors = errors.transpose("seed", "lr")
-    size, found = np.log(errors.lr.to_numpy()), []
-    for curve in errors.to_numpy():
-        k = int(np.flatnonzero((curve[:-1] <= level) & (curve[1:] > level))[0])
-        found.append(np.exp(np.interp(level, curve[k : k + 2], size[k : k + 2])))
-    return xr.DataArray(found, {"seed": errors.seed}, "seed", attrs={"long_name": "largest step size"})
-
-
 def choices(table: xr.Dataset, own: Mapping[str, tuple]) -> str:
     """The chosen hyperparameters as text: a row for each rule, a column for each ground."""
     names = [GROUNDS[name] for name in table.ground.values]

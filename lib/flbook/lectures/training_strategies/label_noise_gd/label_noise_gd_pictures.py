@@ -7,21 +7,9 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from flbook import plots
-from flbook.plots.schematic import Schematic, curve, op, out, stack, strip
+from flbook.plots.schematic import two_layer_cnn
 
-MODEL = Schematic(
-    "A two-layer convolutional network with squared ReLU",
-    [
-        ("two patches", {"mu": strip(r"$y\mu$", "signal", "signal"), "xi": strip(r"$\xi$", "noise", "noise")}),
-        ("filters", {"w+": stack(r"$w_{+1,r}$", "for label $+1$"), "w-": stack(r"$w_{-1,r}$", "for label $-1$")}),
-        ("squared ReLU", {sign: curve(r"$\sigma$", holds="squared_relu", alt="squared ReLU") for sign in ("s+", "s-")}),
-        ("means", {"F+": op(r"$\Sigma$", r"$F_{+1}$"), "F-": op(r"$\Sigma$", r"$F_{-1}$")}),
-        ("difference", {"minus": op("$-$")}),
-        ("output", {"f": out(r"$f(W,x)$", alt="the difference of the two means")}),
-    ],
-    ["mu xi >> w+ w-", "w+ w- > s+ s-", "s+ s- > F+ F-", "F+ F- > minus > f"],
-    says="Every filter meets both patches.",
-)
+MODEL = two_layer_cnn(activation="squared_relu", called="squared ReLU")
 
 SHORT = {"gradient descent": "GD", "label smoothing": "smoothing", "label noise": "label noise"}
 HEIGHTS = {"gamma": "signal coefficient γ", "rho": "noise coefficient ρ", "train_loss": "training loss [nats]",
