@@ -95,6 +95,7 @@ SECOND_FORM = {
     "foundation_models/linear_attention_dimension",
     "foundation_models/diffusion",
     "signal_noise/signal_noise_model",
+    "training_strategies/adam_and_gradient_descent",
     "training_strategies/cutmix",
     "training_strategies/expert_clusters",
     "training_strategies/federated_learning",
@@ -105,6 +106,7 @@ SECOND_FORM = {
     "training_strategies/momentum",
     "training_strategies/out_of_distribution",
     "training_strategies/sharpness_aware",
+    "training_strategies/sign_descent",
 }
 
 

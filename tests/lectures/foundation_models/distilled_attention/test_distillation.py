@@ -61,3 +61,26 @@ def test_training_lowers_the_loss_of_every_network():
     with torch.no_grad():
         before, after = (network.nats(DATA.test[:20][None]).mean(-1) for network in few)
     assert before.shape == (2,) and (after < before - 0.3).all()
+
+
+def test_given_places_take_the_place_of_draws():
+    """A loop of plain PyTorch from the same start and pictures ends at the same features and weights."""
+    generator = torch.Generator().manual_seed(0)
+    query, key = torch.randn(2, 9, 12, 4, generator=generator)
+    z_0, places = torch.randn(5, 4, generator=generator), torch.randint(9, (20, 3), generator=generator)
+    features = RandomFeatureAttention(z_0[None, None].clone())
+    distil(features, query[:, None], key[:, None], places=places)
+    z, weight = z_0.clone().requires_grad_(), torch.zeros(5, requires_grad=True)
+    adam = torch.optim.Adam([{"params": [z], "lr": 0.05}, {"params": [weight], "lr": 0.1}], betas=(0.9, 0.98))
+    for step, some in enumerate(places):
+        q, k = query[some], key[some]
+        for group, rate in zip(adam.param_groups, (0.05, 0.1), strict=True):
+            group["lr"] = rate * (1 - step / 20)
+        a, b = (x @ z.T / 4**0.25 - x.square().sum(-1, keepdim=True) / 4 for x in (q, k))
+        kernel = (a.exp() @ (b + weight).exp().mT).tril()
+        rows = kernel / kernel.sum(-1, keepdim=True)
+        adam.zero_grad()
+        (-(softmax_rows(q, k) * (rows + 1e-9).log()).sum(-1).mean()).backward()
+        adam.step()
+    torch.testing.assert_close(features.z[0, 0], z.detach(), rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(features.log_weight[0, 0], weight.detach(), rtol=1e-3, atol=1e-4)

@@ -7,7 +7,13 @@ import pytest
 import torch
 
 from flbook.lectures.foundation_models import distilled_attention
-from flbook.lectures.foundation_models.distilled_attention import Setting, dof, layer_costs, other_networks
+from flbook.lectures.foundation_models.distilled_attention import (
+    Setting,
+    dof,
+    layer_costs,
+    more_networks,
+    other_networks,
+)
 from flbook.lectures.foundation_models.distilled_attention.linear_layers import linear_layer
 from flbook.lectures.foundation_models.distilled_attention.linear_layers import test_nats as nats
 from flbook.lectures.foundation_models.distilled_attention.pixel_training import opened
@@ -124,3 +130,20 @@ def test_other_networks_is_the_same_experiment():
     same = replace(TINY, rule=tiny.rule, budget=(16,), network=(2,))
     found = other_networks.experiment.measure(tiny).nats.sel(network=[2])
     np.testing.assert_allclose(found, distilled_attention.experiment.measure(same).nats, rtol=1e-4)
+
+
+def test_more_networks_are_others_and_share_whole_budgets():
+    tiny = more_networks.experiment.setting("tiny")
+    found = more_networks.experiment.measure(tiny)
+    assert (found.features.sum("layer") == 4 * tiny.budget).all() and found.dof.shape == (2, 4)
+    assert (found.features.sel(rule="equal") == tiny.budget).all()
+    losses = [nats(opened(number, tiny.training), tiny.pictures).item() for number in tiny.network]
+    np.testing.assert_allclose(found.softmax, losses, rtol=1e-5)
+    assert losses[0] != losses[1]
+
+
+def test_more_networks_as_stored():
+    found = more_networks.experiment.stored()
+    assert (found.softmax < 1.34).all() and (found.nats > found.softmax).all()
+    given = [shared(needs, 16) for needs in found.dof.values]
+    np.testing.assert_array_equal(found.features.sel(rule="rule"), given)

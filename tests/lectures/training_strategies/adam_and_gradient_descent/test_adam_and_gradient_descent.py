@@ -44,9 +44,17 @@ def test_features_rise_below_the_border_and_fall_above_it():
     book = feature_border.Setting(sigma_xi=(0.4,), ratio=(0.2, 4.0), seed=(0, 1), n=20)
     found = feature_border.experiment.measure(book)
     assert (found.feature.sel(ratio=0.2) > 0.5).all() and (found.feature.sel(ratio=4.0) < -0.5).all()
-    assert found.test_error.isnull().all()
-    tiny = feature_border.experiment.measure("tiny")
-    assert tiny.test_error.notnull().all()
+
+
+def test_samples_share_as_many_coordinates_as_asked_for_and_it_takes_more_to_turn_the_feature():
+    book = feature_border.Setting(overlap=(0.0, 10.0), sigma_xi=(0.4,), ratio=(1.7,), seed=(0, 1, 2), n=40)
+    data = book.data(0.4, 1.7, 10.0)
+    used = (data.draw(seed=0).xi[:, 1:] != 0).sum(0)
+    assert data.d == 200 and used.double().mean() == pytest.approx(10, rel=0.01)
+    assert book.data(0.4, 1.7).disjoint and not data.disjoint
+    found = feature_border.experiment.measure(book).feature.squeeze()
+    signs = found.sel(rule="sign descent").mean("seed")
+    assert float(signs.sel(overlap=0.0)) < -0.5 and float(signs.sel(overlap=10.0)) > 0.3
 
 
 def test_crossings_are_found_and_curves_without_one_refused():
@@ -72,9 +80,19 @@ def test_longest_filters_come_with_their_sign_and_the_signal_is_in_those_of_grad
     w[0, 1, 0], w[0, 2, 1], w[1, 0, 2] = 3.0, 2.0, 5.0
     assert noisy_digits.longest({"w": w}).tolist() == [[3, 0, 0, 0], [0, 0, -5, 0]]
     assert noisy_digits.longest({"w": w}, 2)[1].tolist() == [0, 2, 0, 0]
-    found = noisy_digits.experiment.measure(noisy_digits.Setting(snr=(0.4,), seed=(0, 1)))
-    descent, adam = (found.sel(rule=name, snr=0.4) for name in ("gradient descent", "Adam"))
+    found = noisy_digits.experiment.measure(noisy_digits.Setting(snr=0.4, seed=(0, 1))).isel(n=0, zoom=0)
+    descent, adam = (found.sel(rule=name) for name in ("gradient descent", "Adam"))
     assert (found.train_error == 0).all() and (descent.cosine > 0.7).all() and (adam.cosine < descent.cosine).all()
+
+
+def test_a_pixel_becomes_a_block_and_the_signal_to_noise_ratio_stays():
+    setting = noisy_digits.Setting(zoom=(1, 2))
+    small, large = (setting.data(100, zoom) for zoom in setting.zoom)
+    assert (small.d, large.d) == (64, 256)
+    block = large.mu.reshape(16, 16)
+    torch.testing.assert_close(block[::2, ::2], block[1::2, 1::2])
+    torch.testing.assert_close(block[::2, ::2].flatten(), small.mu)
+    assert large.mu.norm() == pytest.approx(2 * small.mu.norm().item())
 
 
 def test_bad_settings_are_refused():

@@ -110,6 +110,28 @@ def test_the_law_of_the_words():
     torch.testing.assert_close(DATA.draw((3, 4))[1], DATA.draw(4))
 
 
+def test_a_text_counts_what_the_law_says_and_its_rows_keep_their_own_frequencies():
+    counts = DATA.text(60_000, (0, 1))
+    assert (counts.sum((-2, -1)) == 60_000).all() and (counts[1] == DATA.text(60_000, 1)).all()
+    often = counts.sum(-1)
+    torch.testing.assert_close(often / 60_000, DATA.frequencies.expand(2, -1), rtol=0.1, atol=1e-3)
+    torch.testing.assert_close(counts / often[..., None], DATA.draw((0, 1)), rtol=0, atol=0.04)
+    training = BigramTraining.of_text(DATA, 60_000, (0, 1))
+    params = fit(training, GradientDescent(3.0), 20).params
+    for seed in (0, 1):
+        alone = BigramTraining.of_text(DATA, 60_000, seed)
+        torch.testing.assert_close(params["w"][seed], fit(alone, GradientDescent(3.0), 20).params["w"])
+    torch.testing.assert_close(training.train_loss(params), (training.excess(params) * training.p).sum(-1))
+
+
+def test_words_that_a_text_lacks_are_not_moved():
+    training = BigramTraining.of_text(DATA, 12, 0)
+    missing = training.p == 0
+    assert missing.any()
+    for rule in (GradientDescent(3.0), SignDescent(0.1)):
+        assert (fit(training, rule, 5).params["w"][missing] == 0).all()
+
+
 def test_more_successors_than_words_are_refused():
     with pytest.raises(ValueError, match="successors must be fewer than the 5 words; got 5"):
         Bigrams(words=5, successors=5)

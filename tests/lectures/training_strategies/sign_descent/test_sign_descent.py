@@ -39,6 +39,23 @@ def test_half_times_follow_the_clocks():
         sign_descent.half_time(rows.descent.isel(step=slice(0, 5)))
 
 
+def test_on_a_text_the_whole_is_its_rows_and_the_best_step_is_the_least_mean():
+    setting = replace(TINY, steps=60, text=100)
+    run, p = sign_descent.on_text(setting), TINY.data.frequencies.numpy()
+    np.testing.assert_allclose((run.row * p).sum("word").transpose(*run.excess.dims), run.excess, rtol=1e-9)
+    assert (run.often.sum("word") == 100).all() and run.step[0] == 0
+    stops = sign_descent.best_stop(run.excess)
+    mean = run.excess.mean("seed")
+    np.testing.assert_allclose(mean.sel(step=stops), mean.min("step"))
+    signs = run.train_loss.sel(rule="sign descent")
+    assert (signs.isel(step=-1) < 0.5 * signs.isel(step=0)).all()
+
+
+def test_the_convnets_steps_reach_a_hundred_times_the_least():
+    assert sign_convnet.FACTORS[0] == 1 and sign_convnet.FACTORS[-1] > 100
+    assert sorted(sign_convnet.FACTORS) == list(sign_convnet.FACTORS)
+
+
 def test_the_signals_value_grows_by_two_steps_and_frozen_attention_stays():
     run = sign_tokens.experiment.measure("tiny")
     signs = run.sel(rule="sign descent")

@@ -103,16 +103,16 @@ def cell(s: Setting, device: str) -> dict:
 run = experiment.run
 
 
-def dof(network: int = 0, lam: float = 2.0**-8, points: int = 1000) -> np.ndarray:
+def dof(network: int = 0, lam: float = 2.0**-8, points: int = 1000, training: int | None = None) -> np.ndarray:
     """Degrees of freedom of each head, (layers, heads), from a Gram matrix over so many of its queries and keys."""
-    return degrees_of_freedom(_spectra(network, points), lam)
+    return degrees_of_freedom(_spectra(network, points, training), lam)
 
 
 @lru_cache
-def _spectra(network: int, points: int) -> np.ndarray:
+def _spectra(network: int, points: int, training: int | None) -> np.ndarray:
     """Eigenvalues of the Gram matrices over J, (layers, heads, J)."""
     found = []
-    for query, key in attended(network):
+    for query, key in attended(network, training):
         tokens = torch.cat([query, key]).transpose(0, 1).flatten(1, 2)  # (h, 2 n L, k)
         found.append([gram_spectrum(attention_gram(drawn_tokens(head.numpy(), points))) for head in tokens])
     return np.array(found)

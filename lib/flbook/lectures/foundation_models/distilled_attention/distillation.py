@@ -8,7 +8,7 @@ see each other, and the result for a layer depends on its own number of features
 """
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from flbook import rng
@@ -28,17 +28,18 @@ def softmax_rows(query: Float[Tensor, "*B L k"], key: Float[Tensor, "*B L k"]) -
 @checked_arguments
 def distil(features: RandomFeatureAttention, query: Float[Tensor, "n h L k"], key: Float[Tensor, "n h L k"],
            steps: Natural = 200, batch: Count = 4, lr: Positive = 0.05, lr_weight: Positive = 0.1,
-           seed: Natural = 0) -> RandomFeatureAttention:
+           seed: Natural = 0, places: Int[Tensor, "steps batch"] | None = None) -> RandomFeatureAttention:
     """Train features in place by Adam, its step falling to 0, on batches of the n pictures; returns them.
 
     All members of an ensemble of features see the same pictures. lr: step size of the features, lr_weight: of the
-    logarithms of their weights.
+    logarithms of their weights. places: numbers of the pictures of each step, in place of draws.
     """
     rates = {"z": lr, "log_weight": lr_weight}
     groups = [{"params": [p], "lr": rates[name]} for name, p in features.named_parameters()]
     optimizer = torch.optim.Adam(groups, betas=(0.9, 0.98))
     generator = rng.generator(seed, "pictures to distil on")
-    places = torch.randint(len(query), (steps, batch), generator=generator).to(query.device)
+    drawn = torch.randint(len(query), (steps, batch), generator=generator) if places is None else places
+    steps, places = len(drawn), drawn.to(query.device)
     for step in range(steps):
         for group, rate in zip(groups, rates.values(), strict=True):
             group["lr"] = rate * (1 - step / steps)

@@ -7,7 +7,22 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from flbook import plots
+from flbook.plots.schematic import Schematic, bar, box, out, strip
 
+MODEL = Schematic(
+    "One head, once with softmax and once with features, and how the features are trained",
+    [
+        ("a head", {"q": strip(r"$q_t$", "query", "context", lane=0), "k": strip(r"$k_i$", "keys", "signal", lane=1)}),
+        ("kernel", {"K": box(r"$e^{\langle q_t,k_i\rangle/\sqrt{k}}$", lane=0, alt="softmax's kernel"),
+                    "phi": box(r"$\Sigma_m\,\alpha_m\,\phi_m(q_t)\,\phi_m(k_i)$", lane=1, holds="label",
+                               alt="the sum over features of weight times both features, which is trained")}),
+        ("row", {"pi": bar(r"$\pi_{ti}$", value=0.8, holds="grey", lane=0),
+                 "pihat": bar(r"$\hat\pi_{ti}$", value=0.6, holds="label", lane=1)}),
+        ("loss", {"L": out(r"$-\Sigma_i\,\pi_{ti}\,\log\hat\pi_{ti}$", lane=0.5, alt="their cross-entropy")}),
+    ],
+    ["q k >> K phi", "K > pi > L", "phi > pihat > L"],
+    says="Features and weights are trained until the rows agree; the network's queries and keys stay.",
+)  # fmt: skip
 PAINT = {"equal": plots.look.TRAIN, "rule": plots.look.OTHERS[2], "measured": plots.look.TEST,
          "reversed": plots.look.NOISE, "shuffled": plots.look.OTHERS[1]}  # fmt: skip
 WORDS = {"equal": "equal", "rule": "rule (degrees of freedom)", "measured": "root of measured costs",
@@ -62,33 +77,30 @@ def costs_and_sums(costs: xr.DataArray, constants: np.ndarray, predicted: Mappin
 
 
 @plots.look.styled
-def needs_and_costs(needs: np.ndarray, constants: np.ndarray, gains: Mapping[str, xr.DataArray]) -> Figure:
-    """Measured costs against degrees of freedom, three networks of four layers; what each way wins back on them."""
+def needs_and_gains(needs: np.ndarray, constants: np.ndarray, foretold: Mapping[str, np.ndarray],
+                    gains: Mapping[str, np.ndarray]) -> Figure:
+    """Costs against degrees of freedom, (network, layer); what ways to share win back, (network, draw), as foretold."""
     fig, (left, right) = plots.panels(2)
-    for k, (n, a) in enumerate(zip(needs, constants, strict=True)):
-        colour = plots.look.OTHERS[k]
-        left.plot(n, a, plots.look.MARKERS[k], color=colour, markeredgecolor="white", label=f"network {k + 1}")
-        for layer in range(len(n)):
-            left.annotate(str(layer + 1), (n[layer], a[layer]), (5, -10 if k == 1 else 2),
-                          textcoords="offset points", fontsize=9)
-    grid = np.array([80.0, 500.0])
+    for layer, (n, a) in enumerate(zip(needs.T, constants.T, strict=True)):
+        colour = (*plots.look.OTHERS, plots.look.SIGNAL)[layer]
+        left.plot(n, a, plots.look.MARKERS[layer], color=colour, markeredgecolor="white", label=f"layer {layer + 1}")
+    grid = np.array([80.0, 550.0])
     left.plot(grid, 0.35 * (grid / 350) ** 2, "--", color=plots.look.THEORY, linewidth=1, label="$A\\propto N^2$")
     left.set(xscale="log", yscale="log", xlabel="degrees of freedom N of a layer", ylabel="cost A [nats per pixel]",
              title="What the rule sees, and the cost")  # fmt: skip
     left.set_xticks([100, 200, 400], ["100", "200", "400"])
     left.minorticks_off()
     left.legend(loc="lower right", fontsize=9)
-    shift = {"rule": -0.08, "measured": 0.08}
     for name, gain in gains.items():
-        place = gain.network.values + 1 + shift[name]
-        low, high = (gain.quantile(q, "seed") for q in (0.1, 0.9))
-        right.vlines(place, low, high, color=PAINT[name], linewidth=1.4, alpha=0.6)
-        right.plot(place, gain.mean("seed"), plots.look.MARKERS[list(PAINT).index(name)], color=PAINT[name],
-                   markeredgecolor="white", label=WORDS[name])  # fmt: skip
-    right.axhline(0, color=plots.look.TRAIN, linewidth=1, label="equal shares")
-    right.set(xlabel="network", ylabel="share of the loss won back", title="Three networks, 16 features")
-    right.set_xticks([1, 2, 3])
-    right.legend(loc="lower left", fontsize=9)
+        error = 2 * gain.std(1, ddof=1) / gain.shape[1] ** 0.5
+        right.errorbar(foretold[name], gain.mean(1), error, color=PAINT[name], linestyle="", label=WORDS[name],
+                       marker=plots.look.MARKERS[list(PAINT).index(name)], markeredgecolor="white")  # fmt: skip
+    ends = np.array([min(one.min() for one in foretold.values()), max(one.max() for one in foretold.values())])
+    right.plot(ends, ends, "--", color=plots.look.THEORY, linewidth=1, label="as foretold")
+    right.axhline(0, color=plots.look.TRAIN, linewidth=1)
+    right.set(xlabel="foretold by single layers [share]", ylabel="won back of the loss [share]",
+              title="Who wins, foretold")  # fmt: skip
+    right.legend(loc="upper left", fontsize=9)
     return fig
 
 

@@ -28,22 +28,25 @@ class Distilling(Checked):
 
 
 @lru_cache
-def attended(network: int = 0) -> list[tuple[Tensor, Tensor]]:
-    """Queries and keys of every layer on the training pictures, (n, h, L, k)."""
-    return opened(network).queries_and_keys(DATA.train)
+def attended(network: int = 0, training: int | None = None) -> list[tuple[Tensor, Tensor]]:
+    """Queries and keys of every layer on the training pictures, (n, h, L, k).
+
+    training: steps of a network that is not in the checkpoint.
+    """
+    return opened(network, training).queries_and_keys(DATA.train)
 
 
 @checked_arguments
 def linear_layer(how: Distilling, layer: Natural, features: Count, network: Natural = 0, seed: Seeds = (0,),
-                 device: str = "cpu") -> RandomFeatureAttention:
+                 device: str = "cpu", training: Natural | None = None) -> RandomFeatureAttention:
     """One layer's attention with so many features per head, an ensemble over the seeds of their draws."""
-    return _kept(how, layer, features, network, tuple(seed), device)
+    return _kept(how, layer, features, network, tuple(seed), device, training)
 
 
 @lru_cache(maxsize=256)
 def _kept(how: Distilling, layer: int, features: int, network: int, seed: tuple[int, ...],
-          device: str) -> RandomFeatureAttention:
-    query, key = (part.to(device) for part in attended(network)[layer])
+          device: str, training: int | None) -> RandomFeatureAttention:
+    query, key = (part.to(device) for part in attended(network, training)[layer])
     start = RandomFeatureAttention.draw(features, SHAPE["heads"], query.shape[-1], seed, f"features of layer {layer}")
     return distil(start.to(device), query, key, how.steps, how.batch, how.lr, how.lr_weight)
 

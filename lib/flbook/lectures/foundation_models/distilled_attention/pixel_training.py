@@ -3,6 +3,7 @@
 It is made again by ``python -c "from flbook.lectures.foundation_models.distilled_attention import keep; keep()"``.
 """
 
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -40,8 +41,15 @@ def about() -> dict:
 
 @lru_cache
 @checked_arguments
-def opened(network: Natural = 0) -> PixelTransformer:
-    """One of the trained networks. Its weights are stored as float16 and computed with as float32."""
+def opened(network: Natural = 0, steps: Natural | None = None) -> PixelTransformer:
+    """One of the trained networks. Its weights are stored as float16 and computed with as float32.
+
+    steps: train another network of the recipe, with so many steps, in place of one of the checkpoint.
+    """
+    if steps is not None:
+        one = pretrain(PixelTransformer(**SHAPE, seed=network), DATA, replace(RECIPE, steps=steps), network,
+                       loss=nats_of).model
+        return one.requires_grad_(False)
     kept = checkpoints.load(CHECKPOINT, about(), dtype=torch.float32)
     if network >= NETWORKS:
         raise ValueError(f"network must be below {NETWORKS}, the networks of the checkpoint; got {network}")

@@ -1,6 +1,7 @@
-r"""Digits beside noise: filters and errors of gradient descent and Adam, at signal-to-noise ratios from low to high.
+r"""Digits beside noise: errors of gradient descent and Adam over the number of samples and of pixels.
 
-Differs from Zou et al. (2023), who show filters of an AlexNet on CIFAR-10: here a two-layer network learns two digits.
+Differs from Zou et al. (2023), who train an AlexNet on CIFAR-10: here a two-layer network learns two digits, each pixel
+of which may be a block of several; the noise is drawn for every pixel of a block.
 """
 
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from flbook.data.images import ImageNoise, ImageSample, digits
 from flbook.domains import Count, Natural, Positive, Range
 from flbook.models.activations import ReLUPower
 from flbook.models.cnn import TwoLayerCNN
-from flbook.runs import Experiment, Grid, axis, lattice
+from flbook.runs import Experiment, Grid, axis
 from flbook.shapes import signs
 from flbook.training.fit import fit
 from flbook.training.network import Training
@@ -21,55 +22,64 @@ from flbook.training.optimizers import Adam, GradientDescent
 from flbook.training.problem import Params, Rule
 
 DIGITS = (3, 8)
+RULES = ("gradient descent", "Adam", "Adam, large steps")
 
 
 @dataclass(frozen=True)
 class Setting(Grid):
     """Everything the experiment depends on; tuples are the axes of the sweep."""
 
-    rule: tuple[Literal["gradient descent", "Adam"], ...] = axis(["gradient descent", "Adam"], "rule")
-    snr: tuple[Positive, ...] = axis([0.2], "signal-to-noise ratio SNR")
+    rule: tuple[Literal[RULES], ...] = axis(["gradient descent", "Adam"], "rule")
+    zoom: tuple[Count, ...] = axis([1], "sides of the block that a pixel becomes")
+    n: tuple[Annotated[int, Range(2, 300)], ...] = axis([100], "training samples n")
     seed: tuple[Natural, ...] = axis([0], "seed")
-    n: Annotated[int, Range(2, 300)] = 100  # samples
+    snr: Positive = 0.2
     m: Count = 10  # filters a sign
-    sigma_0: Positive = 0.01  # initial weights
-    lr: Positive = 0.05  # step size of gradient descent
-    rate: Positive = 1e-3  # of Adam
+    sigma_0: Positive = 0.01  # initial weights, over zoom
+    lr: Positive = 0.05  # step size of gradient descent, over zoom squared
+    rate: Positive = 1e-3  # of Adam, over zoom squared; its large steps are not divided
     steps: Natural = 800  # of gradient descent
-    adam_steps: Natural = 400
+    adam_steps: Natural = 1200
+    large_steps: Natural = 400
 
-    def data(self, snr: float) -> ImageNoise:
-        """The data model."""
-        return ImageNoise(digits(DIGITS), n=self.n, snr=snr)
+    def data(self, n: int, zoom: int) -> ImageNoise:
+        """The data model: pixels of 8 x 8 pictures, each a block of zoom x zoom."""
+        pictures = digits(DIGITS)
+        pixels = pictures.pixels.repeat_interleave(zoom, -1).repeat_interleave(zoom, -2)
+        return ImageNoise(pictures._replace(pixels=pixels), n=n, snr=self.snr)
 
 
 experiment = Experiment(
-    Setting, version=1, loops=("rule", "snr"), chunk={"snr": 1}, stored="longer",
+    Setting, version=2, loops=("rule", "n", "zoom"), chunk={"n": 1, "zoom": 1}, stored="longer",
     gives={
         "test_error": ("test error", "fraction"),
         "train_error": ("training error", "fraction"),
         "cosine": ("cosine of the longest filter with the signal", "1"),
     },
     presets={
-        "tiny": ("A blink", dict(snr=(0.2, 0.5), seed=(0, 1), n=10, m=3, steps=10, adam_steps=10)),
-        "longer": ("Many ratios and draws", dict(snr=lattice(0.1, 0.8, 7), seed=tuple(range(20)))),
+        "tiny": ("A blink", dict(
+            rule=RULES, n=(6, 10), zoom=(1, 2), seed=(0, 1), m=3, steps=10, adam_steps=10, large_steps=10)),
+        "longer": ("Few and many samples, small and large pictures", dict(
+            rule=RULES, n=(40, 60, 100, 200), zoom=(1, 2, 4), seed=tuple(range(20)))),
     },
 )
 
 
-def problem(setting: Setting, snr: float, device: str = "cpu") -> Training:
+def problem(setting: Setting, n: int, zoom: int, device: str = "cpu") -> Training:
     """The training problems of all seeds."""
-    data = setting.data(snr)
+    data = setting.data(n, zoom)
     sample = data.draw(setting.seed)
-    cnn = TwoLayerCNN(data.d, setting.m, setting.sigma_0, ReLUPower(3), scale=1.0, seed=setting.seed)
+    cnn = TwoLayerCNN(data.d, setting.m, setting.sigma_0 / zoom, ReLUPower(3), scale=1.0, seed=setting.seed)
     return Training(cnn, sample.x, sample.y).to(devices.device(device))
 
 
-def rule(setting: Setting, name: str) -> tuple[Rule, int]:
+def rule(setting: Setting, name: str, zoom: int) -> tuple[Rule, int]:
     """A rule by its name, and its steps."""
+    if name == "gradient descent":
+        return GradientDescent(setting.lr / zoom**2), setting.steps
     if name == "Adam":
-        return Adam(setting.rate), setting.adam_steps
-    return GradientDescent(setting.lr), setting.steps
+        return Adam(setting.rate / zoom**2), setting.adam_steps
+    return Adam(setting.rate), setting.large_steps
 
 
 def longest(params: Params, count: int = 1) -> torch.Tensor:
@@ -79,18 +89,18 @@ def longest(params: Params, count: int = 1) -> torch.Tensor:
     return w.gather(-2, places).flatten(-3, -2)
 
 
-@experiment.shared("snr")
+@experiment.shared("n", "zoom")
 def drawn(s: Setting, device: str) -> tuple[Training, ImageSample]:
-    """The problems that both rules train, and what they are tested on."""
-    return problem(s, s.snr, device), s.data(s.snr).draw_test(s.seed)
+    """The problems that all rules train, and what they are tested on."""
+    return problem(s, s.n, s.zoom, device), s.data(s.n, s.zoom).draw_test(s.seed)
 
 
 @experiment.cell
 def cell(s: Setting, device: str) -> dict[str, torch.Tensor]:
     """Errors, and how much of the longest filters is signal, after training by one rule."""
     trained, fresh = drawn(s, device)
-    mu = s.data(s.snr).mu.to(trained.x)
-    params = fit(trained, *rule(s, s.rule)).params
+    mu = s.data(s.n, s.zoom).mu.to(trained.x)
+    params = fit(trained, *rule(s, s.rule, s.zoom)).params
     filters = longest(params)
     return {"test_error": measures.test_error_on(trained, params, fresh.x, fresh.y),
             "train_error": measures.train_error(trained, params),

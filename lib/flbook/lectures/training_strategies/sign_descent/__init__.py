@@ -48,6 +48,7 @@ class Setting(Grid):
     successors: Count = 5  # k
     power: NonNegative = 1.0  # of Zipf's law
     steps: Count = 200
+    text: Count = 2000  # words of the text that stands for the law in `on_text`
 
     @property
     def data(self) -> Bigrams:
@@ -139,6 +140,35 @@ def rows(setting: Setting, device: str = "cpu") -> xr.Dataset:
     for name, rule in {"descent": GradientDescent(4 / float(training.p[0])), "sign": SignDescent(0.02)}.items():
         found[name] = fit(training, rule, setting.steps, excess, ("seed",), at=at).history.excess
     return xr.Dataset(found).assign_coords(setting.coordinates("seed") | words)
+
+
+@experiment.also
+def on_text(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    r"""Training on a text in place of the law: excess loss on the law, of the whole and of every row.
+
+    Gradient descent at :math:`\eta p_1 = 4` with the frequencies of the law, and sign descent at 0.02; dimensions
+    (step, rule, seed) and (step, rule, seed, word). With them how often each word occurs, (seed, word).
+    """
+    law = problem(setting, device, torch.float64)
+    training = BigramTraining.of_text(setting.data, setting.text, setting.seed).to(law.q)
+    at = sorted({0, *np.geomspace(1, setting.steps, 100).round().astype(int).tolist()})
+    watched = [
+        Quantity("train_loss", training.train_loss, (), "excess loss on the text", "nats"),
+        Quantity("excess", law.train_loss, (), "excess loss on the law", "nats"),
+        Quantity("row", law.excess, ("word",), "excess loss of the row on the law", "nats"),
+    ]
+    rules = {"gradient descent": GradientDescent(4 / float(law.p[0])), "sign descent": SignDescent(0.02)}
+    found = [fit(training, rule, setting.steps, watched, ("seed",), at=at).history for rule in rules.values()]
+    words = {"word": ("word", range(1, setting.words + 1), {"long_name": "rank of the word", "units": "1"})}
+    joined = xr.concat(found, "rule").assign_coords(
+        {"rule": list(rules)} | setting.coordinates("seed") | words)  # fmt: skip
+    often = (training.p * setting.text).round().cpu()
+    return joined.assign(often=(("seed", "word"), often, {"long_name": "occurrences of the word", "units": "1"}))
+
+
+def best_stop(excess: xr.DataArray) -> xr.DataArray:
+    """The step of the least mean over the seeds, for each rule."""
+    return excess.step.isel(step=excess.mean("seed").argmin("step")).drop_vars("step")
 
 
 def half_time(excess: xr.DataArray) -> xr.DataArray:

@@ -72,6 +72,18 @@ class Bigrams(Checked):
 
         return rng.over_seeds(one, seed)
 
+    @checked_arguments
+    def text(self, length: Count, seed: Natural | tuple[Natural, ...] = 0) -> Float[Tensor, "*E V k"]:
+        """How often each successor follows each word in a text of so many words, which are drawn independently."""
+
+        def one(number: int) -> Tensor:
+            generator = rng.numpy_generator(number, "text")
+            words = generator.multinomial(length, self.frequencies.numpy())
+            pairs = zip(words, self.draw(number).numpy(), strict=True)
+            return torch.from_numpy(np.stack([generator.multinomial(count, q) for count, q in pairs])).double()
+
+        return rng.over_seeds(one, seed)
+
 
 @dataclass(frozen=True, eq=False)
 class BigramTraining(PopulationProblem):
@@ -82,7 +94,7 @@ class BigramTraining(PopulationProblem):
     q
         Probabilities of the successors.
     p
-        How much each row counts in the loss that is trained on.
+        How much each row counts in the loss that is trained on; of several texts, one row of `p` each.
 
     Examples
     --------
@@ -93,7 +105,15 @@ class BigramTraining(PopulationProblem):
     """
 
     q: Float[Tensor, "*E V k"]
-    p: Float[Tensor, " V"]
+    p: Float[Tensor, "*#E V"]
+
+    @classmethod
+    @checked_arguments
+    def of_text(cls, data: Bigrams, length: Count, seed: Natural | tuple[Natural, ...] = 0) -> "BigramTraining":
+        """On the shares that are counted in a text, in place of the law; words that do not occur count for nothing."""
+        counts = data.text(length, seed)
+        often = counts.sum(-1)
+        return cls(counts / often.clamp(min=1)[..., None], often / length)
 
     @classmethod
     @checked_arguments
@@ -133,7 +153,7 @@ class BigramTraining(PopulationProblem):
         r"""Gradient in every logit, :math:`p_i(s_{i,k} - q_{i,k})`."""
         s = self.log_softmax(params).exp()
         s[..., :-1] -= self.q
-        return {"w": self.p[:, None] * s}
+        return {"w": self.p[..., None] * s}
 
     def norm(self, direction: Params) -> Float[Tensor, "*E"]:
         """Euclidean length over all V² logits."""
@@ -146,7 +166,7 @@ class BigramTraining(PopulationProblem):
 
     def train_loss(self, params: Params, **change: Tensor) -> Float[Tensor, "*E"]:
         """Excess loss of each member."""
-        return self.excess(params) @ self.p
+        return (self.excess(params) * self.p).sum(-1)
 
 
 def sign_flow(q: Float[Tensor, "*E k"], words: int, tau: Float[Tensor, " T"]) -> Float[Tensor, "*E T"]:

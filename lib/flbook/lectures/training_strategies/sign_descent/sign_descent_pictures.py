@@ -2,11 +2,31 @@
 
 from collections.abc import Mapping, Sequence
 
+import matplotlib.pyplot as plt
 import numpy as np
 import xarray as xr
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from flbook import plots
+from flbook.plots.schematic import Schematic, box, matrix, op, out, strip
+
+MODEL = Schematic(
+    "A table of logits for bigrams",
+    [
+        ("word", {"x": strip("$i$", "word of rank $i$", "grey*2 context grey*3", lane=0, alt="word i, one of V")}),
+        ("its row", {"W": matrix(r"$W_i$", "a row of $W$", "gggg cccc gggg gggg", lane=0, alt="row i of the table W")}),
+        ("softmax", {"s": box("softmax", lane=0)}),
+        ("prediction, law", {
+            "q": strip(r"$\hat q_i$", "predicted", "signal*6", lane=-0.7, alt="predicted probabilities"),
+            "law": strip(r"$q_i$", "law", "label*2 -label*4", lane=0.7, alt="the law's probabilities"),
+        }),
+        ("divergence", {"kl": op("KL", lane=0)}),
+        ("excess loss", {"L": out(r"$p_i\,L_i$", lane=0, alt="the row's excess loss times its frequency")}),
+    ],
+    ["x > W > s > q", "q law > kl", "kl > L"],
+    says="A word touches its own row of the table and no other.",
+)  # fmt: skip
 
 SHORT = {"gradient descent": "GD", "normalised": "normalised", "sign descent": "sign", "Adam": "Adam"}
 GROUPS = {"4 to 6": (4, 6), "18 to 22": (18, 22), "55 to 65": (55, 65), "180 to 200": (180, 200)}  # ranks
@@ -18,15 +38,30 @@ def race(racing: xr.Dataset) -> Figure:
     lines = racing.excess.sel(rule=list(SHORT)).to_dataset("rule")
     plots.learning_curves(lines, SHORT, log="xy", title="Excess loss of the whole", ax=left)
     left.set_ylim(1e-6, 10)
+    by_rank(racing, {name: short for name, short in SHORT.items() if name != "Adam"}, right)
+    return fig
+
+
+def by_rank(racing: xr.Dataset, names: Mapping[str, str], ax: Axes) -> None:
+    """The excess loss of each word's row at the end over the rank of the word, ranks in bins.
+
+    racing: `course`. names: label on the picture by rule.
+    """
     edges = np.unique(np.geomspace(1, racing.sizes["word"] + 1, 16).round().astype(int))
     group = np.digitize(racing.word, edges)
     middle = racing.word.groupby(xr.DataArray(group, dims="word")).mean()
     binned = racing.row.groupby(xr.DataArray(group, dims="word", name="bin")).mean()
     binned = binned.assign_coords(bin=("bin", middle.values, {"long_name": "rank of the word", "units": "1"}))
-    names = {name: short for name, short in SHORT.items() if name != "Adam"}
-    rows = binned.sel(rule=list(names)).to_dataset("rule")
-    plots.learning_curves(rows, names, x="bin", log="xy", title="Row by row, at the end",
-                          ylabel="excess loss of a row [nats]", ax=right)
+    plots.learning_curves(binned.sel(rule=list(names)).to_dataset("rule"), names, x="bin", log="xy",
+                          title="Row by row, at the end", ylabel="excess loss of a row [nats]", ax=ax)
+
+
+@plots.look.styled
+def frequencies(racing: xr.Dataset) -> Figure:
+    """The rows at the end under gradient and sign descent, for one law of the frequencies."""
+    fig, ax = plt.subplots(figsize=(5.2, 3.4))
+    by_rank(racing, {"gradient descent": "GD", "sign descent": "sign"}, ax)
+    ax.set_ylim(1e-5, 4)
     return fig
 
 
@@ -48,20 +83,6 @@ def grouped(excess: xr.DataArray, clock: np.ndarray | None = None) -> xr.Dataset
                 for speed, word in zip(speeds, words, strict=True)]
         found[name] = (("seed", "time"), np.mean(read, 0), {"long_name": "excess loss of a row", "units": "nats"})
     return xr.Dataset(found, axis | {"seed": excess.seed})
-
-
-def rows_at(runs: Mapping[str, xr.DataArray], step: int) -> Figure:
-    """Excess of every row at one step, over the rank of its word, for each rule; the same axes for every step."""
-    fig, (ax,) = plots.panels(1)
-    fig.set_size_inches(5.2, 2.6)
-    for (name, excess), marker in zip(runs.items(), "os", strict=True):
-        colour = plots.look.looks(list(SHORT))[{"GD": "gradient descent"}.get(name, name)][0]
-        ax.plot(excess.word, excess.sel(step=step, method="nearest").mean("seed"), marker, color=colour, ms=3,
-                mec="none", label=name)  # fmt: skip
-    ax.set(xscale="log", ylim=(-0.1, 4.4), xlabel="rank of the word", ylabel="excess of a row [nats]",
-           title=f"step {step}")  # fmt: skip
-    ax.legend(loc="upper left", fontsize=9, frameon=False)
-    return fig
 
 
 def apart_and_together(excess: xr.DataArray, clock: np.ndarray) -> Figure:
@@ -106,20 +127,29 @@ def flow_and_rules(excess: xr.DataArray, flow: tuple[np.ndarray, np.ndarray], tu
     return fig
 
 
-def tokens(stored: xr.Dataset, lines: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Figure:
-    """Attention under sign descent over steps, and the test error over the sample size with its closed forms."""
+def text(run: xr.Dataset, stops: xr.DataArray) -> Figure:
+    """Excess on the law of two rules that train on a text, over steps, and of the rows at each rule's best step.
+
+    run: as `on_text` gives it. stops: the step at which each rule is best.
+    """
     fig, (left, right) = plots.panels(2)
-    first = stored.isel(n=0).sel(attention="trained", rule="sign descent")
-    first = first.rename(from_signal="gamma_attention", from_noise="rho_attention")  # the book's colours of the two
-    names = {"gamma_attention": "by the signal", "rho_attention": "by the noise", "train_loss": "training loss"}
-    plots.learning_curves(first, names, log="", title="Sign descent leaves the signal",
-                          ylabel="attention; loss [nats]", ax=left)  # fmt: skip
-    end = stored.test_error.isel(step=-1)
-    rules = {"sign descent": plots.look.OTHERS[2], "gradient descent": plots.look.OTHERS[0]}
-    series = {rule: end.sel(rule=rule, attention="trained") for rule in rules}
-    for rule, colour in rules.items():
-        frozen = end.sel(rule=rule, attention="frozen").median("seed")
-        right.plot(frozen.n, frozen, "o", ms=13, mfc="none", mec=colour, mew=1.5,
-                   label="attention frozen" if rule == "sign descent" else None)  # fmt: skip
-    return plots.series(series, "n", paint=rules, lines=lines, log="x", title="Errors on fresh samples",
-                        ylim=(-0.03, 0.55), ax=right)  # fmt: skip
+    edges = np.unique(np.geomspace(1, run.sizes["word"] + 1, 16).round().astype(int))
+    group = xr.DataArray(np.digitize(run.word, edges), dims="word", name="bin")
+    rank = run.word.groupby(xr.DataArray(group.values, dims="word", name="bin")).mean()
+    binned = run.row.sel(step=stops).groupby(group).mean()
+    looks = plots.look.looks(list(SHORT))
+    for rule, short in {"gradient descent": "GD", "sign descent": "sign descent"}.items():
+        colour, marker = looks[rule]
+        whole = run.excess.sel(rule=rule, step=slice(1, None))
+        for ax, x, values in ((left, whole.step, whole), (right, rank, binned.sel(rule=rule))):
+            ax.plot(x, values.mean("seed"), color=colour, marker=marker, markevery=8 if ax is left else 1, label=short)
+            low, high = values.quantile([0.1, 0.9], "seed")
+            ax.fill_between(x, low, high, color=colour, alpha=0.2, lw=0)
+        left.plot(float(stops.sel(rule=rule)), whole.mean("seed").min(), "o", ms=12, mfc="none", mec=colour, mew=1.5)
+    left.set(xscale="log", yscale="log", xlabel="step t", ylabel="excess loss [nats]", title="Excess loss on the law")
+    right.set(xscale="log", yscale="log", xlabel="rank of the word", ylabel="excess loss of a row [nats]",
+              title="Row by row, at the best step")  # fmt: skip
+    plots.look.log_ticks(left)
+    plots.look.log_ticks(right)
+    plots.shared_legend((left, right))
+    return fig
