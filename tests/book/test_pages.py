@@ -94,6 +94,7 @@ SECOND_FORM = {
     "foundation_models/contrastive_digits",
     "foundation_models/linear_attention_dimension",
     "foundation_models/diffusion",
+    "foundation_models/distilled_attention",
     "signal_noise/signal_noise_model",
     "training_strategies/adam_and_gradient_descent",
     "training_strategies/cutmix",

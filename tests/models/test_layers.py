@@ -19,6 +19,7 @@ def test_an_ensemble_is_a_loop_and_may_share_its_inputs():
         alone = MLP((3, 5, 4), seed=seed, spread=1.0)
         torch.testing.assert_close(both(x)[k], alone(x[k]))
         torch.testing.assert_close(both(x[:1])[k], alone(x[0]))
+        torch.testing.assert_close(both(x[0, 0])[k], alone(x[0, 0]))
 
 
 def test_rows_are_what_lies_between_the_ensemble_and_the_last_axis():

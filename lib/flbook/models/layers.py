@@ -41,14 +41,14 @@ class Linear(nn.Module):
         Parameters
         ----------
         x
-            Rows; leading axes of length 1 serve all members.
+            Rows; without leading axes, or with those of length 1, they serve all members.
 
         Returns
         -------
         Tensor
             Images of the rows, shape ``(*S, ..., outputs)``.
         """
-        lead = self.weight.ndim - 2
+        lead = min(self.weight.ndim, x.ndim) - 2  # rows that all members share have no axes of an ensemble
         z = x.flatten(lead, -2) @ self.weight  # (*S, rows, outputs)
         return (z + self.bias[..., None, :].to(z)).unflatten(-2, x.shape[lead:-1])
 
@@ -101,12 +101,12 @@ class MLP(nn.Module):
             self.layers.append(Linear(weight.to(dtype), bias.to(dtype)))
 
     def forward(self, x: Float[Tensor, "*B n inputs"]) -> Float[Tensor, "*C n outputs"]:
-        """Outputs for n points; with an ensemble x leads with its axes.
+        """Outputs for n points; with an ensemble x leads with its axes, or has none.
 
         Parameters
         ----------
         x
-            Points, shape ``(*S, n, inputs)``.
+            Points, shape ``(*S, n, inputs)``, or ``(n, inputs)`` for all members.
 
         Returns
         -------

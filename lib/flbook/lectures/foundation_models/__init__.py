@@ -10,6 +10,7 @@ EXPERIMENTS = (
     "diffusion",
     "distilled_attention",
     "distilled_attention.layer_costs",
+    "distilled_attention.more_networks",
     "distilled_attention.other_networks",
     "linear_attention_dimension",
 )

@@ -273,7 +273,7 @@ function mount(box, given = {}) {
       {name: "n_snr2", kind: "range", label: "signal n·SNR²", min: N_SNR2[0], max: N_SNR2[1], step: 0.005017, log: true, value: first.n_snr2,
         show: (v, {snr}) => `${short(v)} (SNR ${two(snr)})`},
       {name: "ratio", kind: "range", label: "ratio of signals C", min: RATIO[0], max: RATIO[1], step: 0.02006, log: true, value: first.ratio, show: two},
-      {name: "negatives", kind: "range", label: "negatives M", min: 2, max: n / 2, step: 2, value: first.negatives, show: String},
+      {name: "negatives", kind: "range", label: "negatives n₋", min: 2, max: n / 2, step: 2, value: first.negatives, show: String},
       {name: "d", rest: true, kind: "range", label: "dimension d", min: 500, max: 1e5, step: 0.05, log: true, value: first.d, show: two},
       {name: "labels", rest: true, kind: "choice", label: "negatives are of", value: first.labels, choices: {other: "the other label", any: "any label"}},
       {name: "again", kind: "button", label: "New data", act: v => { seed++; v.refresh(); }},
