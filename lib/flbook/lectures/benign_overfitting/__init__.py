@@ -3,6 +3,7 @@
 # Where its experiments are: a folder or file of this chapter, or a file in a lecture's folder.
 EXPERIMENTS = (
     "double_descent",
+    "double_descent.trained_networks",
     "graphs_and_output_layers",
     "graphs_and_output_layers.output_layer",
     "label_noise_stages",
