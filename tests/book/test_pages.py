@@ -87,6 +87,7 @@ def test_the_list_names_pages_and_counts(lectures):
 
 # Pages in the second form: their model is drawn, and trained in one cell without the library.
 SECOND_FORM = {
+    "benign_overfitting/double_descent",
     "benign_overfitting/relu_heatmap",
     "benign_overfitting/xor",
     "in_context_learning/linear_attention",

@@ -30,7 +30,8 @@ DARK = dict(zip(NAMES, "#4FA8E0 #FF8B3D #A79BFF #35C99A #88939E #97A1AB #E8EAED 
 WIDTH, PHONE = 720, 360  # pixels of the picture for a page, and of the one for a phone
 PX, BIG, SMALL, CELL = 100, 11.5, 10.0, 14.5  # pixels an inch; points of a formula and of a word; pixels of a cell
 CURVES = {"relu": lambda z: 1.5 * np.maximum(z, 0) - 0.5, "cube": lambda z: z**3, "linear": lambda z: z,
-          "square": lambda z: 1.5 * z**2 - 0.5, "squared_relu": lambda z: 1.5 * np.maximum(z, 0) ** 2 - 0.5}
+          "tanh": lambda z: np.tanh(2 * z), "square": lambda z: 1.5 * z**2 - 0.5,
+          "squared_relu": lambda z: 1.5 * np.maximum(z, 0) ** 2 - 0.5}
 SIZES = dict(op=(34, 34), curve=(38, 38), stack=(58, 45), bar=(54, 14), encoder=(66, 62),
              across=(36, 0), brace=(10, 0), dots=(34, 12))  # fmt: skip
 INSIDE = ("box", "out", "op", "encoder", "across", "dots")  # these have their formula inside
