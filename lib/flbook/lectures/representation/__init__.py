@@ -10,6 +10,7 @@ EXPERIMENTS = (
     "information_exponent.kernel_wall",
     "kernels_and_one_step",
     "lazy_and_mean_field",
+    "lazy_and_mean_field.gates",
     "loss_path_kernel",
     "online_sgd",
 )

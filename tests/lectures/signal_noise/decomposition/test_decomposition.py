@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 import torch
-import xarray as xr
 
 from flbook import devices
 from flbook.data.signal_noise import SignalNoise
 from flbook.lectures.signal_noise import decomposition
-from flbook.lectures.signal_noise.decomposition import Setting, experiment
+from flbook.lectures.signal_noise.decomposition import experiment
+from flbook.lectures.signal_noise.decomposition.race import share_after_one_step
 from flbook.models.cnn import TwoLayerCNN
 from flbook.training.fit import fit
 from flbook.training.network import Training
@@ -27,12 +27,36 @@ def test_signal_and_noise_are_learned_alike_on_every_device(device):
 
 def test_the_first_step_follows_the_recursion():
     """From zero weights every margin is 0, so gamma/rho is known: half the samples see a filter's signal."""
-    zero = TINY.thinned(start=1e-9)
-    measured = decomposition.ratio(experiment.run(zero)).squeeze("model").mean("seed")
+    zero = TINY.thinned(start=(1e-9,))
+    measured = decomposition.ratio(experiment.run(zero)).squeeze(("model", "start")).mean("seed")
     law = (1 - 2 * measured.flip_prob) * measured.n_snr2 / 2
     np.testing.assert_allclose(measured.sel(d=10**7), law.transpose("flip_prob", "n_snr2"), rtol=2e-3)
-    linear = decomposition.ratio(experiment.run(zero.thinned(model=("linear",)))).squeeze("model").mean("seed")
+    linear = decomposition.ratio(experiment.run(zero.thinned(model=("linear",))))
+    linear = linear.squeeze(("model", "start")).mean("seed")
     np.testing.assert_allclose(linear.sel(d=10**7), 2 * law.transpose("flip_prob", "n_snr2"), rtol=2e-3)
+
+
+def test_active_filters_stay_active_and_a_vanishing_start_opens_half_of_the_others():
+    """The first step only adds to the noise of a filter's own samples; it decides on those that it does not see."""
+    zero = TINY.thinned(start=(1e-9, 1e3), seed=tuple(range(40)), d=(10**7,), flip_prob=(0.0,), n_snr2=(0.5,))
+    share = experiment.run(zero).share.squeeze(drop=True)
+    before, after = (share.sel(step=step) for step in (0, 1))
+    assert (after >= before).all()
+    small, large = (after.sel(start=start).mean() for start in zero.start)
+    assert abs(small - share_after_one_step(1e-6, 0.5, 0.0)) < 0.03 and abs(large - 0.5) < 0.03
+
+
+def test_gates_of_the_lazy_network_stay():
+    lazy = experiment.run(TINY.thinned(model=("lazy",))).share
+    assert (lazy == lazy.sel(step=0)).all()
+
+
+def test_what_is_kept_of_a_run_are_its_ends():
+    found = experiment.run(TINY)
+    short = decomposition.kept(found)
+    np.testing.assert_allclose(short.ratio_last, decomposition.ratio(found, -1).squeeze("model"), rtol=1e-6)
+    np.testing.assert_allclose(short.share_first, found.share.sel(step=1).squeeze("model"), rtol=1e-6)
+    assert "seed" not in short.gamma.dims
 
 
 def test_coefficients_of_a_known_move():
@@ -58,11 +82,3 @@ def test_the_share_outside_is_taken_member_by_member():
         alone = decomposition.outside((moved + noise)[k], data.draw(seed))
         torch.testing.assert_close(decomposition.outside(moved + noise, sample)[k], alone)
     assert float(decomposition.outside(moved, sample).max()) < 1e-12
-
-
-def test_both_ways_of_the_clock_train():
-    found = decomposition.timed(Setting(n=6, m=2, steps=2), repeats=1, dimensions=(50, 60), direct=(50,))
-    assert found["drawn_d"] == [50.0, 60.0] and found["direct_d"] == [50.0] and found["timed_steps"] == 2
-    assert min(found["drawn_seconds"] + found["direct_seconds"]) > 0
-    drawn = decomposition.clock(xr.Dataset(attrs=found), "drawn")
-    assert drawn.d.values.tolist() == [50.0, 60.0] and drawn.attrs["long_name"] == "set-up and 2 steps"

@@ -2,16 +2,14 @@ r"""The signal-noise decomposition: what gamma and rho do while a network trains
 
 Claim (Cao et al. 2022, Definition 5.1, and the recursion that follows it): the filters stay in
 :math:`w_{j,r}(0) + \mathrm{span}\{\mu, \xi_1, \dots, \xi_n\}`, and their coefficients obey a recursion in which d
-appears only through inner products. Two consequences are measured here. At the start the signal coefficient of a ReLU
-filter grows :math:`(1 - 2p)\, n\,\mathrm{SNR}^2 / 2` times as fast as the noise coefficients of the samples that it
-sees. Later, without flipped labels, the ratio stays; with them it falls.
+appears only through inner products. Measured here: at the first step the signal coefficient of a ReLU filter grows
+:math:`(1 - 2p)\, n\,\mathrm{SNR}^2 / 2` times as fast as the noise coefficients of the samples that it sees. Later,
+without flipped labels, the ratio stays; with them it falls, to where depends on the share of filters that are active on
+a sample's noise, and that share is decided by the size of the start.
 
-The sweep trains from drawn Gram matrices, so a dimension of 10^7 costs what 10^3 costs; how long both take, here and in
-d dimensions, is stored with the larger result.
+The sweep trains from drawn Gram matrices, so a dimension of 10^7 costs what 10^3 costs.
 """
 
-import math
-import time
 from dataclasses import dataclass
 from typing import Literal
 
@@ -21,35 +19,35 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from flbook import devices, measures
-from flbook.data.signal_noise import Sample, SignalNoise
+from flbook.data.signal_noise import Sample
 from flbook.domains import Count, FlipProbability, Natural, NonNegative, Positive
 from flbook.dynamics import weights
 from flbook.dynamics.gram import GramTraining
 from flbook.dynamics.wishart import check_room, draw_training
-from flbook.models.cnn import TwoLayerCNN
 from flbook.rivals import rival
 from flbook.runs import Experiment, Grid, axis
 from flbook.shapes import Quantity, signs
 from flbook.training.fit import fit, log_steps
-from flbook.training.network import Training
 from flbook.training.optimizers import GradientDescent
+from flbook.training.problem import Params
 
 
 @dataclass(frozen=True)
 class Setting(Grid):
     """Everything the experiment depends on; tuples are the axes of the sweep.
 
-    In the book: two dimensions, a factor of 1000 apart, with and without flipped labels.
+    In the book: one dimension, a start far below and one far above the overlaps of noise vectors, with and without
+    flipped labels.
     """
 
     model: tuple[Literal["network", "linear", "lazy"], ...] = axis(["network"], "model")
-    d: tuple[Count, ...] = axis([1_000, 1_000_000], "patch dimension d")
+    start: tuple[NonNegative, ...] = axis([1e-5, 0.1], "size of the start σ_0 σ_ξ √d")  # of <w(0), xi>
+    d: tuple[Count, ...] = axis([10_000_000], "patch dimension d")
     flip_prob: tuple[FlipProbability, ...] = axis([0.0, 0.1], "flip probability p")  # exactly pn labels flipped
-    n_snr2: tuple[Positive, ...] = axis([0.1, 0.3, 1.0, 3.0, 10.0], "n SNR²")  # sets |mu|
+    n_snr2: tuple[Positive, ...] = axis([0.1, 0.3, 1.0, 3.0, 10.0, 30.0], "n SNR²")  # sets |mu|
     seed: tuple[Natural, ...] = axis(range(32), "seed")
     n: Count = 40  # training samples
     m: Count = 10  # filters a sign
-    start: NonNegative = 0.01  # sigma_0 sigma_xi sqrt(d): size of <w(0), xi>
     lr: Positive = 0.5  # step size, in units of nm/(sigma_xi^2 d): then an active rho grows by lr/2 in the first step
     steps: Count = 300
 
@@ -60,25 +58,26 @@ class Setting(Grid):
 
 
 experiment = Experiment(
-    Setting, version=1, loops=("model",), stored="longer",
+    Setting, version=2, loops=("model", "start"), stored="longer",
     chunk={"d": 1, "flip_prob": 1, "seed": 25},  # arrays that stay in the processor's cache: half the time
     presets={
         "tiny": ("Every model, two dimensions far apart, in a blink", dict(
-            model=("network", "linear", "lazy"), d=(300, 10**7), flip_prob=(0.0, 0.2), n_snr2=(0.5, 4.0),
-            seed=(0, 1, 2), n=10, m=8, steps=12)),
-        "rivals": ("One dimension, without flips, with the models whose features do not move beside the network", dict(
-            model=("network", "linear", "lazy"), d=(10_000,), flip_prob=(0.0,), n_snr2=(0.3, 1.0, 3.0))),
-        "longer": ("Five dimensions, three flip probabilities, nine signals, a hundred seeds, and more steps", dict(
-            d=(1_000, 10_000, 100_000, 1_000_000, 10_000_000), flip_prob=(0.0, 0.1, 0.2),
-            n_snr2=(0.03, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0), seed=tuple(range(100)), steps=1000)),
+            model=("network", "linear", "lazy"), start=(0.01, 0.1), d=(300, 10**7), flip_prob=(0.0, 0.2),
+            n_snr2=(0.5, 4.0), seed=(0, 1, 2), n=10, m=8, steps=12)),
+        "rivals": ("The models whose features do not move beside the network", dict(
+            model=("network", "linear", "lazy"), start=(0.1,), n_snr2=(1.0, 10.0))),
+        "longer": ("Three dimensions and nine starts, three flip probabilities, fifty seeds, and more steps", dict(
+            start=(1e-5, 1e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0), d=(1_000, 100_000, 10_000_000),
+            flip_prob=(0.0, 0.1, 0.2), n_snr2=(1.0, 10.0), seed=tuple(range(50)), steps=1000)),
     },
 )
 
 
-@experiment.shared()
+@experiment.shared("start")
 def drawn(s: Setting, device: str) -> GramTraining:
-    """The problems that every model trains."""
-    return problem(s, device)
+    """The problems that every model trains, over (flip_prob, d, seed, n_snr2)."""
+    problem = draw_training(s.n, s.m, s.d, n_snr2=s.n_snr2, flip_prob=s.flip_prob, start=s.start, seed=s.seed)
+    return problem.to(devices.device(device))
 
 
 @experiment.cell
@@ -94,22 +93,15 @@ def cell(s: Setting, device: str) -> xr.Dataset:
 run = experiment.run
 
 
-def problem(setting: Setting, device: str = "cpu") -> GramTraining:
-    """The training problems of all (flip_prob, d, seed, n_snr2), in that order of ensemble axes."""
-    drawn = draw_training(setting.n, setting.m, setting.d, n_snr2=setting.n_snr2, flip_prob=setting.flip_prob,
-                          start=setting.start, seed=setting.seed)
-    return drawn.to(devices.device(device))
-
-
-def active(problem: GramTraining) -> Bool[Tensor, "*E k n"]:
-    r"""Filters and samples with :math:`j = \tilde y_i` for which the filter is active on the noise before training."""
+def active(problem: GramTraining, params: Params) -> tuple[Bool[Tensor, "*#E k n"], Bool[Tensor, "*E k n"]]:
+    r"""Filters and samples with :math:`j = \tilde y_i`, and those of them where the filter is active on the noise."""
     own = signs(problem.gram.w_xi.shape[-2], problem.observed)[:, None] * problem.observed[..., None, :] > 0
-    return own & (problem.slope(problem.patches(problem.start())["noise"], "noise") > 0)
+    return own, own & (problem.slope(problem.patches(params)["noise"], "noise") > 0)
 
 
 def quantities(problem: GramTraining) -> list[Quantity]:
-    """Mean signal coefficient, mean noise coefficient of active pairs, training loss and error."""
-    pairs = active(problem)
+    """Mean signal coefficient, mean noise coefficient of initially active pairs, active share, training error."""
+    pairs = active(problem, problem.start())[1]
 
     def gamma(params):
         return problem.signal_learned(params).mean((-2, -1))
@@ -118,10 +110,14 @@ def quantities(problem: GramTraining) -> list[Quantity]:
         every = problem.noise_memorised(params).flatten(-3, -2)
         return (every * pairs).sum((-2, -1)) / pairs.sum((-2, -1))
 
+    def share(params):
+        own, seen = active(problem, params)
+        return seen.double().sum((-2, -1)) / own.double().sum((-2, -1))
+
     return [
         Quantity("gamma", gamma, (), "signal coefficient γ"),
         Quantity("rho", rho, (), "noise coefficient ρ"),
-        Quantity("train_loss", problem.train_loss, (), "training loss", "nats"),
+        Quantity("share", share, (), "share s of a label's filters that are active on a sample", "fraction"),
         Quantity("train_error", lambda params: measures.train_error(problem, params), (), "training error", "fraction"),
     ]
 
@@ -135,14 +131,15 @@ def ratio(dataset: xr.Dataset, step: int = 1) -> xr.DataArray:
 
 @experiment.kept
 def kept(dataset: xr.Dataset) -> xr.Dataset:
-    """Of a run: the two ratios seed by seed, the curves averaged over seeds; of the longer one also what d costs."""
+    """Of a run: ratios and shares at the first and last step seed by seed, the curves averaged over seeds."""
     one = dataset.squeeze("model", drop=True)
     with xr.set_options(keep_attrs=True):
         mean = one[["gamma", "rho"]].mean("seed").astype("float32")
-        error = one.train_error.isel(step=-1).mean("seed").drop_vars("step").astype("float32")
-        mean = mean.assign(ratio_first=ratio(one, 1).astype("float32"), ratio_last=ratio(one, -1).astype("float32"),
+        ends = {"first": one.sel(step=1, drop=True), "last": one.isel(step=-1, drop=True)}
+        mean = mean.assign({f"share_{end}": at.share.astype("float32") for end, at in ends.items()})
+        error = ends["last"].train_error.mean("seed").astype("float32")
+        return mean.assign(ratio_first=ratio(one, 1).astype("float32"), ratio_last=ratio(one, -1).astype("float32"),
                            train_error=error)
-    return mean.assign_attrs(timed() if dataset.attrs.get("scale") == "longer" else {})
 
 
 def decompose(
@@ -158,49 +155,3 @@ def decompose(
 def outside(move: Float[Tensor, "*E 2 m d"], sample: Sample) -> Float[Tensor, "*E 2 m"]:
     r"""Share of each filter's squared move that no :math:`\mu` and no :math:`\xi_i` explains."""
     return weights.decompose(move, sample.mu, sample.xi)[2].square().sum(-1) / move.square().sum(-1)
-
-
-def train_drawn(d: int, setting: Setting) -> None:
-    """Draw Gram matrices for one network and train it in coefficients."""
-    one = setting.thinned(d=(d,), flip_prob=(0.1,), n_snr2=(1.0,), seed=(0,))
-    fit(problem(one), GradientDescent(setting.lr * setting.n * setting.m / d), setting.steps)
-
-
-def train_direct(d: int, setting: Setting) -> None:
-    """Draw d-dimensional data and filters for the same network and train it by autograd."""
-    sample = SignalNoise(n=setting.n, d=d, mu_norm=math.sqrt(d / setting.n), flip_prob=0.1).draw(0)
-    cnn = TwoLayerCNN(d, setting.m, sigma_0=setting.start / math.sqrt(d), dtype=torch.float64)
-    rule = GradientDescent(setting.lr * setting.n * setting.m / d)
-    fit(Training(cnn, sample.x, sample.observed), rule, setting.steps)
-
-
-def timed(
-    setting: Setting | None = None,
-    repeats: int = 5,
-    dimensions: tuple[int, ...] = (10**3, 10**4, 10**5, 10**6, 10**7),
-    direct: tuple[int, ...] = (10**3, 10**4, 10**5),
-) -> dict[str, list[float] | int]:
-    """Seconds to set up and train one network, both ways, in turn: the minimum of the repeats, one thread."""
-    setting = setting or Setting(steps=100)
-    jobs = [(train_drawn, d) for d in dimensions] + [(train_direct, d) for d in direct]
-    threads, taken = torch.get_num_threads(), {job: [] for job in jobs}
-    torch.set_num_threads(1)
-    for _ in range(repeats + 1):  # the first round warms up
-        for way, d in jobs:
-            begin = time.perf_counter()
-            way(d, setting)
-            taken[way, d].append(time.perf_counter() - begin)
-    torch.set_num_threads(threads)
-    best = {job: min(times[1:]) for job, times in taken.items()}
-    return {
-        f"{way.__name__.removeprefix('train_')}_{what}": [value for (each, _), value in values.items() if each is way]
-        for way in (train_drawn, train_direct)
-        for what, values in (("d", {job: float(job[1]) for job in jobs}), ("seconds", best))
-    } | {"timed_steps": setting.steps}
-
-
-def clock(stored: xr.Dataset, way: str) -> xr.DataArray:
-    """Seconds over d that a stored result took to train one network, "drawn" in coefficients or "direct"."""
-    d = ("d", stored.attrs[f"{way}_d"], {"long_name": "patch dimension d", "units": "1"})
-    about = {"long_name": f"set-up and {stored.attrs['timed_steps']} steps", "units": "s"}
-    return xr.DataArray(stored.attrs[f"{way}_seconds"], dims="d", coords={"d": d}, attrs=about)
