@@ -98,6 +98,7 @@ SECOND_FORM = {
     "foundation_models/diffusion",
     "foundation_models/distilled_attention",
     "representation/committee",
+    "representation/information_exponent",
     "representation/lazy_and_mean_field",
     "representation/kernels_and_one_step",
     "representation/online_sgd",

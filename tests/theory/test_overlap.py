@@ -16,6 +16,9 @@ def test_step_alignment_by_hand():
     # signal 1, noise 2 * (1 - 2/4) / 1 = 1: cosine sqrt(3/4) / sqrt(2)
     assert single_index.step_alignment(1.0, 4, -1.0, 2.0) == pytest.approx(np.sqrt(3 / 8))
     assert single_index.step_alignment(1e12, 4, 1.0, 2.0) == pytest.approx(np.sqrt(3 / 4))
+    # no signal, and a scatter as large as everything: as often on the wrong side
+    assert single_index.step_alignment(1.0, 4, 0.0, 2.0, 4.0) == pytest.approx(0, abs=1e-12)
+    assert single_index.step_alignment(1.0, 4, 1.0, 2.0, 0.5) < single_index.step_alignment(1.0, 4, 1.0, 2.0)
 
 
 def test_threshold_of_real_phase_retrieval_is_one_half():

@@ -35,12 +35,13 @@ def average_overlap(alpha, strength):
     return alpha * strength / (1 + alpha * strength)
 
 
-def step_alignment(alpha, d: int, signal: float, power: float):
-    r"""Cosine with beta of one gradient step of a neuron at overlap :math:`m = d^{-1/2}`, without its part along w.
+def step_alignment(alpha, d: int, signal: float, power: float, along: float = 0.0):
+    r"""Mean cosine with beta of a gradient step of a neuron at overlap :math:`m = d^{-1/2}`, without its part along w.
 
-    .. math:: \frac{\sqrt{1 - m^2}\,|S|}{\sqrt{S^2 + V (d - 2)/n}}, \qquad n = \alpha d
+    .. math:: \sqrt{1 - m^2}\;E\,\frac{|S| + \delta}{\sqrt{(|S| + \delta)^2 + (d - 2)V/n}}, \qquad
+              \delta \sim N(0, V_v/n), \quad n = \alpha d
 
-    Derived in the lecture.
+    The scatter of the signal is of the order of the noise over :math:`\sqrt d`. Derived in the lecture.
 
     Parameters
     ----------
@@ -51,15 +52,19 @@ def step_alignment(alpha, d: int, signal: float, power: float):
     signal
         S, the mean of the step.
     power
-        V, n times the variance of its noise.
+        V, n times the variance of its noise in each direction across w and beta.
+    along
+        :math:`V_v`, n times the variance of the signal; 0 leaves it out.
 
     Returns
     -------
     float or ndarray
-        Overlaps, of the shape of `alpha`.
+        Cosines, of the shape of `alpha`.
     """
-    noise = power * (1 - 2 / d) / np.asarray(alpha, float)
-    return np.sqrt(1 - 1 / d) * abs(signal) / np.sqrt(signal**2 + noise)
+    z, weight = hermite.nodes()
+    n = np.asarray(alpha, float)[..., None] * d
+    found = abs(signal) + np.sqrt(along / n) * z
+    return np.sqrt(1 - 1 / d) * (found / np.sqrt(found**2 + power * (d - 2) / n)) @ weight
 
 
 def matrix_threshold(strength: float) -> float:

@@ -57,11 +57,13 @@ def test_drawn_in_two_coordinates_it_is_equal_in_law(statistic):
 
 def test_the_law_of_one_step_is_the_step():
     k, d, n = 2, 9, 400_000
-    m, (signal, power) = d**-0.5, information_exponent.step_law(2, 9)
+    m, (signal, power, along) = d**-0.5, information_exponent.step_law(2, 9)
     a, p = torch.randn(2, n, generator=torch.Generator().manual_seed(2), dtype=torch.float64).numpy()
     t = hermite.he(k)(m * a + np.sqrt(1 - m**2) * p) * information_exponent.activation_slope(a)
     assert power == pytest.approx((t**2).mean(), abs=4 * (t**2).std() / np.sqrt(n))
     assert signal == pytest.approx((t * p).mean(), abs=4 * (t * p).std() / np.sqrt(n))
+    off = (t * p - signal) ** 2
+    assert along == pytest.approx(off.mean(), abs=4 * off.std() / np.sqrt(n))
 
 
 def test_averages_follow_their_law():

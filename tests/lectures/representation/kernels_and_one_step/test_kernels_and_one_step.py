@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from flbook.lectures.representation import kernels_and_one_step
-from flbook.lectures.representation.kernels_and_one_step import MODELS, experiment, rivals, spectra
+from flbook.lectures.representation.kernels_and_one_step import MODELS, experiment, harmonics, rivals, spectra
 from flbook.models import kernels
 from flbook.theory import one_step
 
@@ -23,7 +23,7 @@ def test_exact_risk_is_the_sampled_one():
 def test_a_large_step_learns_what_no_fixed_features_do():
     setting = replace(SAMPLED, psi_1=(12.0,), eta=(16.0,), seed=tuple(range(4)), points=2048)
     found = rivals(setting).squeeze("psi_1").mean("seed")
-    risk, floor = found.risk.min("lam"), one_step.nonlinear_floor(kernels_and_one_step.parts(setting)[1])
+    risk, floor = found.risk.min("lam"), harmonics.floor(2 * 12 * 32, np.tanh, 32)
     assert risk.sel(model="one step") < floor
     assert (risk.drop_sel(model="one step") > floor).all() and list(found.model.values) == list(MODELS)
     assert found.share.sel(model="one step", degree=3) > 0.5
@@ -33,12 +33,15 @@ def test_a_large_step_learns_what_no_fixed_features_do():
     assert abs(bend).max() < 0.15 and (np.diff(found.place) > 0).all()
 
 
-def test_linear_regression_is_an_inner_product_kernel_at_the_same_ridges():
-    first, net = None, None
+def test_linear_regression_is_an_inner_product_kernel_at_the_same_ridges_on_both_samples():
     model = kernels_and_one_step.data(TINY, 2.0)
-    fresh, test = model.draw(TINY.seed), model.draw_test(8, TINY.seed)
-    line = MODELS["linear regression"](TINY, first, net, fresh, test.x)
-    kernel = kernels_and_one_step.by_kernel(kernels.inner_product(lambda t: t), TINY, fresh, test.x)
+    first, fresh = model.draw(TINY.seed, "first"), model.draw(TINY.seed, "fresh")
+    test = model.draw_test(8, TINY.seed)
+    line = MODELS["linear regression"](TINY, first, None, fresh, test.x)
+    together = kernels_and_one_step.both(first, fresh)
+    assert together.x.shape == (len(TINY.seed), 2 * model.n, model.d)
+    ridges = tuple(lam / TINY.width for lam in TINY.lam)
+    kernel = kernels_and_one_step.by_kernel(kernels.inner_product(lambda t: t), ridges, together, test.x)
     np.testing.assert_allclose(kernel, line, atol=1e-3)
 
 
@@ -55,7 +58,7 @@ def test_the_blind_step_is_as_long_and_points_elsewhere():
 
 def test_the_spike_and_the_rank_one_gradient():
     found = spectra(experiment.setting("spikes", eta=(0.0, 16.0), seed=(0, 1, 2), d=64))
-    expected = one_step.spike(16.0, 4.0, 2.0, *kernels_and_one_step.parts(SAMPLED), 0.1)
+    expected = one_step.spike(16.0, 4.0, 2.0, *kernels_and_one_step.parts(TINY), 0.1)
     top = found.singular_value.isel(k=-1).squeeze("psi_1").mean("seed")
     assert top.sel(eta=16.0) == pytest.approx(float(expected.singular_value), rel=0.06)
     assert found.overlap.sel(eta=16.0).mean() == pytest.approx(float(expected.overlap), abs=0.1)

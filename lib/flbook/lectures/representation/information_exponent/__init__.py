@@ -166,19 +166,27 @@ def gradient(k: int, name: str, d: int, alpha: tuple[float, ...], seed: int, dev
     return side * (1 - m**2) ** 0.5 * signal / torch.where(length > 0, length, 1.0)  # no active sample: no direction
 
 
-def step_law(k: int, d: int) -> tuple[float, float]:
-    r"""Signal S and noise V of such a step: its mean across w is S, its other coordinates have the variance V/n.
+def step_law(k: int, d: int) -> tuple[float, float, float]:
+    r"""Signal and noise of such a step: its mean across w is S, its variance V_v/n there and V/n in other coordinates.
 
-    .. math:: S = k\,b_k m^{k-1}\sqrt{1 - m^2}, \qquad
-              V = E\,h_k(z)^2\sigma'(a)^2 = \sum_j c_j(h_k^2)\,c_j(\sigma'^2)\,m^j
+    .. math:: S = k\,b_k m^{k-1}\sqrt{1 - m^2}, \qquad V = E\,h_k(z)^2\sigma'(a)^2, \qquad
+              V_v = E\,h_k(z)^2\sigma'(a)^2\,\frac{(z - ma)^2}{1 - m^2} - S^2
 
-    with b the activation's coefficients. Both are :math:`E\,h_j(\langle w, x\rangle)h_k(\langle\beta, x\rangle) =
-    \delta_{jk}m^k`.
+    with b the activation's coefficients. All are sums of
+    :math:`E\,h_j(\langle w, x\rangle)h_k(\langle\beta, x\rangle) = \delta_{jk}m^k`.
     """
     m, square = d**-0.5, hermite.he(k).power(2)
-    active = hermite.coefficients(activation_slope, 2 * k, (-BIAS,))
-    power = hermite.coefficients(square, 2 * k) * active * m ** np.arange(2 * k + 1)
-    return k * activation_coefficients(k)[k] * m ** (k - 1) * np.sqrt(1 - m**2), float(power.sum())
+    last = 2 * k + 2
+
+    def mean(power_z: int, power_a: int) -> float:
+        """Of h_k(z)² z^i σ'(a)² a^j."""
+        of_label = hermite.coefficients(lambda z: square(z) * z**power_z, last)
+        of_slope = hermite.coefficients(lambda a: activation_slope(a) ** 2 * a**power_a, last, (-BIAS,))
+        return float((of_label * of_slope * m ** np.arange(last + 1)).sum())
+
+    signal = k * activation_coefficients(k)[k] * m ** (k - 1) * np.sqrt(1 - m**2)
+    along = (mean(2, 0) - 2 * m * mean(1, 1) + m**2 * mean(0, 2)) / (1 - m**2)
+    return signal, mean(0, 0), along - signal**2
 
 
 def matrix(k: int, name: str, d: int, alpha: tuple[float, ...], seed: int, device: str = "cpu") -> Tensor:
