@@ -15,7 +15,7 @@ MODEL = Schematic(
     "A single-index target, and an average that looks for its direction",
     [
         ("input", {"x": strip("$x$", "$d$ coordinates", "grey*2 signal grey*3", alt="the input, d coordinates")}),
-        ("hidden coordinate", {"z": op("$z$", r"$\langle\beta,x\rangle$", lane=-0.8, alt="z, its part along beta")}),
+        ("hidden coordinate", {"z": op("$z$", lane=-0.8, alt="z, its part along beta")}),
         ("link", {"g": curve("$g$", holds="cube", lane=-0.8, alt="the link g")}),
         ("label, gate", {"T": box("$T(y)$", lane=-0.8, alt="a function T of the label")}),
         ("average", {"sum": op(r"$\Sigma$", alt="the mean over samples of T(y) x")}),
@@ -39,25 +39,21 @@ def averages(labels: xr.DataArray, gated: xr.DataArray, law: Callable, strengths
     fig, (left, right) = plots.panels(2, sharex=True, sharey=True)
     names = {f"h_{k}": f"$h_{k}$" for k in labels.link.values}
     three = labels.assign_coords(link=list(names)).to_dataset("link")
-    plots.learning_curves(three, names, x="alpha", theory={"_": lambda a: law(a, 1.0)}, title="Labels as they are",
-                          ylabel="squared cosine with β", ax=left)  # fmt: skip
-    shown = ("E[z|y]", "sign y")
+    plots.learning_curves(three, names, x="alpha", title="Labels as they are", ylabel="squared cosine with β", ax=left)
+    shown = {"E[z|y]": "best", "sign y": "sign y"}
     two = gated.sel(gate=list(shown)).to_dataset("gate")
-    lines = {f"_{name}": (lambda a, s=strengths[name]: law(a, s)) for name in shown}
-    plots.learning_curves(two, dict.fromkeys(shown) | {name: name for name in shown}, x="alpha", theory=lines,
-                          title="$h_3$ through a gate", ylabel="squared cosine with β", ax=right)  # fmt: skip
+    plots.learning_curves(two, shown, x="alpha", title="$h_3$ through a gate", ylabel="squared cosine with β", ax=right)
+    for ax, all_strengths in ((left, (1.0,)), (right, tuple(strengths[name] for name in shown))):
+        for strength in all_strengths:
+            ax.plot(labels.alpha, law(labels.alpha, strength), "--", color=plots.THEORY, lw=1.3)
     return fig
 
 
-@plots.look.styled
-def steps(needed: Mapping[int, xr.DataArray], slopes: Mapping[int, Fit]) -> Figure:
-    """Samples per dimension that one gradient step needs, against the dimension, for three links."""
-    fig, ax = plt.subplots()
-    for k, colour, marker in zip(needed, (plots.SIGNAL, plots.TEST, plots.NOISE), "os^", strict=True):
-        plots.scaling(needed[k], "d", slopes[k], name=f"h_{k}", colour=colour, marker=marker, ax=ax)
-    ax.set(title="One step needs $d^k$ samples", ylabel="n/d at which the cosine is 0.7", ylim=(3, 1e5), xlim=(20, 900))
-    ax.set_xticks([32, 128, 512], ["32", "128", "512"])
-    return fig
+def steps(needed: Mapping[int, xr.DataArray], slopes: Mapping[int, Fit], theory: Mapping[int, float]) -> Figure:
+    """Samples per dimension that one gradient step needs, against the dimension, for three links. theory: slopes."""
+    laws = {f"$h_{k}$": (needed[k].rename("n/d"), slopes[k]) for k in needed}
+    lines = {f"$h_{k}$": slope for k, slope in theory.items()}
+    return plots.exponents(laws, "d", lines, title="One step needs $d^k$ samples", ylabel="n/d at which the cosine is 0.7")
 
 
 def gate(name: str, gates: Mapping[str, tuple[Callable, Sequence[float]]], link: Callable) -> Figure:
