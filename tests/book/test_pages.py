@@ -87,8 +87,10 @@ def test_the_list_names_pages_and_counts(lectures):
 
 # Pages in the second form: their model is drawn, and trained in one cell without the library.
 SECOND_FORM = {
+    "training_strategies/rules_on_pictures",
     "benign_overfitting/double_descent",
     "benign_overfitting/relu_heatmap",
+    "benign_overfitting/relu_power_phase",
     "benign_overfitting/xor",
     "in_context_learning/linear_attention",
     "foundation_models/contrastive",

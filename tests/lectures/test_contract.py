@@ -75,6 +75,9 @@ TOO_LONG = {
     "foundation_models/denoising_from_scratch": "float32's rounding steers training; the lecture's test compares what "
                                                 "needs no network, and the losses of the checkpoint",
     "in_context_learning/what_is_icl": "one network is trained for twelve minutes; its test recomputes errors from it",
+    "training_strategies/picture_tuning": "as for rules_on_pictures",
+    "training_strategies/rules_on_pictures": "float32's rounding steers training on wrong labels; the page runs three "
+                                             "of the rows again and prints by how much they are off",
     "training_strategies/every_rule": "at the largest steps float32's rounding decides; the lecture's test compares "
                                       "cells at others",
 }

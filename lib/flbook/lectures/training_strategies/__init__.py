@@ -27,4 +27,6 @@ EXPERIMENTS = (
     "sign_descent",
     "sign_descent.sign_convnet",
     "sign_descent.sign_tokens",
+    "rules_on_pictures",
+    "rules_on_pictures.picture_tuning",
 )

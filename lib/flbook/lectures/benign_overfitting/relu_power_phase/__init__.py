@@ -23,7 +23,7 @@ from flbook.data.signal_noise import alternating_labels, noise_preactivations
 from flbook.domains import Count, Natural, Positive, Range
 from flbook.dynamics.gram import GramTraining
 from flbook.dynamics.wishart import check_room, draw_gram
-from flbook.lectures.benign_overfitting.relu_power_phase import blow_up, race
+from flbook.lectures.benign_overfitting.relu_power_phase import blow_up, exchange, race
 from flbook.models.activations import ReLUPower
 from flbook.rivals import RIVALS, Rival, rival
 from flbook.runs import Experiment, Grid, axis, labelled, lattice
@@ -150,19 +150,6 @@ def step_size(setting: Setting, n: int, like: torch.Tensor, model: str = "networ
 
 
 @experiment.also
-def growth(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Signal learned and noise memorised over time, first q and n: largest gamma and rho; (step, d, seed, snr)."""
-    q, n = setting.q[0], setting.n[0]
-    training = problem(setting, q, n, device)
-    rule = GradientDescent(step_size(setting, n, training.gram.w_w))
-    every = log_steps(setting.steps, 150)
-    axes = ("d", "seed", "snr")
-    history = fit(training, rule, setting.steps, measures.coefficients(training), axes, every).history
-    time = ("step", setting.lr * n * history.step.values, TIME)
-    return history.assign_coords(setting.coordinates(*axes) | {"time": time})
-
-
-@experiment.also
 def clocks(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """When signal and noise reach 1, measured and in closed form, over (n, seed, snr) at the first q and d.
 
@@ -221,6 +208,33 @@ def paths(setting: Setting, device: str = "cpu") -> xr.Dataset:
     history = _watched(setting.thinned(d=setting.d[:1]), setting.q[0], setting.n[0], device)
     time = ("step", setting.lr * setting.n[0] * history.step.values, TIME)
     return history.assign_coords(setting.coordinates("seed", "snr") | {"time": time})
+
+
+@experiment.also
+def square(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """Test errors under ReLU^2 at the first d, of networks and as the exchange law tells, over (n, seed, snr)."""
+    one = setting.thinned(q=(2.0,), d=setting.d[:1], model=("network",))
+    trained = experiment.measure(one, device).test_error.squeeze(("model", "q", "d"), drop=True)
+    margin = exchange.margin_after(one.steps, one.lr)
+    told = [tested(told, exchange.square_forecast(told, margin), one.points)["test_error"][0].cpu().numpy()
+            for told in (exact(one, 2.0, n).to(devices.device(device)) for n in one.n)]
+    dims = ("n", "seed", "snr")
+    return labelled({"network": (dims, trained.transpose(*dims).values, "test error [fraction]"),
+                     "forecast": (dims, np.stack(told), "forecast of the test error [fraction]")},
+                    one.coordinates(*dims))
+
+
+def responses(run: xr.Dataset, q: float) -> xr.Dataset:
+    """Of `paths`, the two numbers per label that the exchange law ties; NaN where a start is not above 0.
+
+    signal: the largest u of the label's filters. noise: the mean, as the law takes it, of its samples' z.
+    """
+    m, n = run.sizes["filter"] // 2, run.sizes["sample"]
+    by_label = [(run.u.isel(filter=slice(k * m, k * m + m)).max("filter"), run.z.isel(sample=slice(k, n, 2)))
+                for k in (0, 1)]
+    noise = [xr.apply_ufunc(exchange.mean_response, z, q, input_core_dims=[["sample"], []]) for _, z in by_label]
+    signal = xr.concat([u for u, _ in by_label], "label")
+    return xr.Dataset({"signal": signal.where(signal.isel(step=0) > 0), "noise": xr.concat(noise, "label")})
 
 
 def _reached(steps: np.ndarray, values: np.ndarray, level: float = 1.0) -> np.ndarray:
