@@ -12,7 +12,7 @@ EXPERIMENTS = (
     "kernels_and_one_step",
     "kernels_and_one_step.samples_needed",
     "lazy_and_mean_field",
-    "lazy_and_mean_field.gates",
+    "lazy_and_mean_field.relu_gates",
     "loss_path_kernel",
     "online_sgd",
 )

@@ -8,7 +8,7 @@ from flbook import devices
 from flbook.data.signal_noise import SignalNoise
 from flbook.lectures.signal_noise import decomposition
 from flbook.lectures.signal_noise.decomposition import experiment
-from flbook.lectures.signal_noise.decomposition.race import share_after_one_step
+from flbook.lectures.signal_noise.decomposition.race_recursion import share_after_one_step
 from flbook.models.cnn import TwoLayerCNN
 from flbook.training.fit import fit
 from flbook.training.network import Training

@@ -23,7 +23,7 @@ from flbook.data.signal_noise import alternating_labels, noise_preactivations
 from flbook.domains import Count, Natural, Positive, Range
 from flbook.dynamics.gram import GramTraining
 from flbook.dynamics.wishart import check_room, draw_gram
-from flbook.lectures.benign_overfitting.relu_power_phase import blow_up, exchange, race
+from flbook.lectures.benign_overfitting.relu_power_phase import blow_up, exchange_law, race
 from flbook.models.activations import ReLUPower
 from flbook.rivals import RIVALS, Rival, rival
 from flbook.runs import Experiment, Grid, axis, labelled, lattice
@@ -215,8 +215,8 @@ def square(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Test errors under ReLU^2 at the first d, of networks and as the exchange law tells, over (n, seed, snr)."""
     one = setting.thinned(q=(2.0,), d=setting.d[:1], model=("network",))
     trained = experiment.measure(one, device).test_error.squeeze(("model", "q", "d"), drop=True)
-    margin = exchange.margin_after(one.steps, one.lr)
-    told = [tested(told, exchange.square_forecast(told, margin), one.points)["test_error"][0].cpu().numpy()
+    margin = exchange_law.margin_after(one.steps, one.lr)
+    told = [tested(told, exchange_law.square_forecast(told, margin), one.points)["test_error"][0].cpu().numpy()
             for told in (exact(one, 2.0, n).to(devices.device(device)) for n in one.n)]
     dims = ("n", "seed", "snr")
     return labelled({"network": (dims, trained.transpose(*dims).values, "test error [fraction]"),
@@ -232,7 +232,7 @@ def responses(run: xr.Dataset, q: float) -> xr.Dataset:
     m, n = run.sizes["filter"] // 2, run.sizes["sample"]
     by_label = [(run.u.isel(filter=slice(k * m, k * m + m)).max("filter"), run.z.isel(sample=slice(k, n, 2)))
                 for k in (0, 1)]
-    noise = [xr.apply_ufunc(exchange.mean_response, z, q, input_core_dims=[["sample"], []]) for _, z in by_label]
+    noise = [xr.apply_ufunc(exchange_law.mean_response, z, q, input_core_dims=[["sample"], []]) for _, z in by_label]
     signal = xr.concat([u for u, _ in by_label], "label")
     return xr.Dataset({"signal": signal.where(signal.isel(step=0) > 0), "noise": xr.concat(noise, "label")})
 

@@ -8,7 +8,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from flbook import fits, plots
-from flbook.lectures.benign_overfitting.relu_power_phase.exchange import signal_at
+from flbook.lectures.benign_overfitting.relu_power_phase.exchange_law import signal_at
 from flbook.plots.look import log_ticks, typeset
 from flbook.plots.schematic import two_layer_cnn
 

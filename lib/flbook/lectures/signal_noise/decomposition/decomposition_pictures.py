@@ -8,7 +8,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from flbook import plots
-from flbook.lectures.signal_noise.decomposition.race import Race, share_after_one_step
+from flbook.lectures.signal_noise.decomposition.race_recursion import Race, share_after_one_step
 from flbook.plots.schematic import two_layer_cnn
 
 MODEL = two_layer_cnn()

@@ -11,7 +11,7 @@ from flbook import measures
 from flbook.data import SignalNoise
 from flbook.dynamics import GramTraining, draw_gram
 from flbook.lectures.benign_overfitting import relu_power_phase
-from flbook.lectures.benign_overfitting.relu_power_phase import Setting, exchange
+from flbook.lectures.benign_overfitting.relu_power_phase import Setting, exchange_law
 from flbook.models import ReLUPower
 from flbook.training.fit import fit
 from flbook.training.optimizers import GradientDescent
@@ -21,22 +21,22 @@ BY_HAND = [(1.0, 2.0, 2.5), (2.0, math.log(2), 2.0), (3.0, -0.5, 1.6), (4.0, -0.
 
 @pytest.mark.parametrize("q, at_2, mean", BY_HAND)
 def test_the_potential_and_the_mean_by_hand(q, at_2, mean):
-    assert float(exchange.potential(2.0, q)) == pytest.approx(at_2)
-    assert float(exchange.mean_response(np.array([1.0, 4.0]), q)) == pytest.approx(mean, abs=5e-4)
+    assert float(exchange_law.potential(2.0, q)) == pytest.approx(at_2)
+    assert float(exchange_law.mean_response(np.array([1.0, 4.0]), q)) == pytest.approx(mean, abs=5e-4)
     z = np.array([0.3, 1.7])
-    slope = (exchange.potential(z + 1e-6, q) - exchange.potential(z - 1e-6, q)) / 2e-6
+    slope = (exchange_law.potential(z + 1e-6, q) - exchange_law.potential(z - 1e-6, q)) / 2e-6
     np.testing.assert_allclose(slope, z ** (1 - q), rtol=1e-6)
 
 
 def test_what_starts_below_zero_has_no_potential():
-    assert np.isnan(exchange.potential(np.array([-1.0, 0.0]), 3.0)).all()
+    assert np.isnan(exchange_law.potential(np.array([-1.0, 0.0]), 3.0)).all()
 
 
 def test_the_signal_by_hand():
-    assert float(exchange.signal_at(3.0, 0.5, 1.0, 4.0, 1.0)) == pytest.approx(4.5)  # 0.5 + 2 (3 - 1)
-    assert float(exchange.signal_at(3.0, 0.5, 1.0, 4.0, 2.0)) == pytest.approx(4.5)  # 0.5 * 3^2
-    assert float(exchange.signal_at(2.0, 0.5, 1.0, 1.0, 3.0)) == pytest.approx(1 / 1.75)  # 1/u = 2 - (1 - 1/2)/2
-    assert np.isnan(exchange.signal_at(2.0, 0.5, 1.0, 9.0, 3.0)), "it has blown up"
+    assert float(exchange_law.signal_at(3.0, 0.5, 1.0, 4.0, 1.0)) == pytest.approx(4.5)  # 0.5 + 2 (3 - 1)
+    assert float(exchange_law.signal_at(3.0, 0.5, 1.0, 4.0, 2.0)) == pytest.approx(4.5)  # 0.5 * 3^2
+    assert float(exchange_law.signal_at(2.0, 0.5, 1.0, 1.0, 3.0)) == pytest.approx(1 / 1.75)  # 1/u = 2 - (1 - 1/2)/2
+    assert np.isnan(exchange_law.signal_at(2.0, 0.5, 1.0, 9.0, 3.0)), "it has blown up"
 
 
 @pytest.mark.parametrize("q, steps", [(1.0, 150), (2.0, 300), (3.0, 300)])
@@ -48,7 +48,7 @@ def test_trained_networks_keep_the_law(q, steps):
     start, end = run.isel(step=0), run.isel(step=-1)
     found, noise, u_0, noise_0 = (da.transpose("seed", "snr", "label").values
                                   for da in (end.signal, end.noise, start.signal, start.noise))
-    told = exchange.signal_at(noise, u_0, noise_0, a[:, None], q)
+    told = exchange_law.signal_at(noise, u_0, noise_0, a[:, None], q)
     won = np.isnan(told) | (found > 3.0)
     np.testing.assert_allclose(found[~won], told[~won], rtol=0.06)
 
@@ -64,7 +64,7 @@ def square_problem(a, seeds=4, n=10, m=8, d=10_000_000):
 def test_the_square_ends_as_forecast(a):
     problem, lr, steps = square_problem(a, seeds=12), 0.05, 600
     trained = fit(problem, GradientDescent(lr * 10 * 8 / 10_000_000), steps).params
-    told = exchange.square_forecast(problem, exchange.margin_after(steps, lr))
+    told = exchange_law.square_forecast(problem, exchange_law.margin_after(steps, lr))
     found, forecast = (measures.test_error(problem, p, 256) for p in (trained, told))
     assert (found - forecast).abs().median() < 0.01 and (found - forecast).abs().mean() < 0.03
 
@@ -74,13 +74,13 @@ def test_the_margin_is_that_of_the_last_samples():
     problem = square_problem(0.05)
     params = fit(problem, GradientDescent(0.05 * 10 * 8 / 10_000_000), 600).params
     margins = problem.y * problem.predict(params)
-    assert exchange.margin_after(600, 0.05) == pytest.approx(6.69, abs=0.01)
-    assert float(margins.median()) == pytest.approx(exchange.margin_after(600, 0.05), abs=0.5)
+    assert exchange_law.margin_after(600, 0.05) == pytest.approx(6.69, abs=0.01)
+    assert float(margins.median()) == pytest.approx(exchange_law.margin_after(600, 0.05), abs=0.5)
 
 
 def test_only_the_square_is_forecast():
     with pytest.raises(ValueError, match=r"activation must be ReLU\^2; got ReLUPower"):
-        exchange.square_forecast(replace(square_problem(1.0), activation=ReLUPower(3.0)), 6.0)
+        exchange_law.square_forecast(replace(square_problem(1.0), activation=ReLUPower(3.0)), 6.0)
 
 
 def test_square_holds_both_beside_each_other():

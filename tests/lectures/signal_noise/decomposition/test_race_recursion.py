@@ -6,7 +6,7 @@ import torch
 
 from flbook.dynamics.gram import GramTraining
 from flbook.dynamics.inner_products import Gram
-from flbook.lectures.signal_noise.decomposition.race import limit, race, share_after_one_step
+from flbook.lectures.signal_noise.decomposition.race_recursion import limit, race, share_after_one_step
 from flbook.training.fit import fit
 from flbook.training.optimizers import GradientDescent
 
