@@ -41,6 +41,7 @@ from flbook.lectures.representation.features_in_real_networks.coloured_digits im
 from flbook.lectures.representation.shared.teacher import Teacher
 from flbook.lectures.training_strategies.expert_clusters.index_clusters import IndexClusters
 from flbook.lectures.training_strategies.mixture_of_experts.clustered import ExpertClusters
+from flbook.lectures.training_strategies.rules_on_pictures.crops import TwoClassPictures
 from flbook.lectures.training_strategies.shared.common_and_rare import CommonAndRare
 from flbook.lectures.training_strategies.shared.environments import Environments
 from flbook.lectures.training_strategies.shared.margins import Margins
@@ -63,7 +64,8 @@ SAMPLES = [
     FlippedImages(digits(), n=6), Mixture(n=8, d=12), TwoSignals(n=6, d=8, tokens=4), XorSignalNoise(n=8, d=10),
     SparseParity(n=9, d=7, k=3), ColouredDigits(n=10), ColouredClasses(n=1780), SparseNoise(n=6, d=12, s=3),
     ExpertClusters(n=6, d=12, clusters=2), TwoTokens(n=6, d=12, s=3),
-    TwoModalities(n=6, d=8),
+    TwoModalities(n=6, d=8), TwoClassPictures(n=6, held_out=4, fresh=6),
+    TwoClassPictures("digits", n=6, held_out=4, fresh=6),
 ]
 DRAWN = [  # laws whose tests draw fresh noise by themselves, or take it from its exact law
     Margins(n=6, d=8, share=0.5), StrongWeak(n=4, d=8, noise=0.2), RareFeatures(n=40, d=16),

@@ -74,6 +74,7 @@ from flbook.lectures.training_strategies.large_steps.weak_feature import StrongW
 from flbook.lectures.training_strategies.mixture_of_experts.experts import Experts
 from flbook.lectures.training_strategies.mixture_of_experts.recipe import ExpertTraining
 from flbook.lectures.training_strategies.mixup.mixed_pairs import MixedPairs, StoppedEarly
+from flbook.lectures.training_strategies.rules_on_pictures.mixing import MixedBatches, soft_logistic
 from flbook.lectures.training_strategies.shared.by_hand import ByHand
 from flbook.lectures.training_strategies.shared.strong_weak import StrongWeak
 from flbook.lectures.training_strategies.sign_descent.bigrams import Bigrams, BigramTraining
@@ -123,6 +124,12 @@ def mixed() -> MixedPairs:
     return MixedPairs.of_samples(replace(patches(), activation=Power(2)), 0.6)
 def pasted() -> cutmix.PastedTraining:
     return cutmix.problem(cutmix.Setting(seed=(0, 1), n=40, d=D, m=M), CutMix())
+
+
+def mixed_batches() -> MixedBatches:
+    pictures, labels = torch.randn(N, 1, 8, 8), torch.ones(N)
+    whole = Training(ConvNet((1, 8, 8), (2, 2), classes=1), pictures, labels, soft_logistic)
+    return MixedBatches(whole, 2, mix="mixup")
 
 
 def graph() -> graph_training.GraphTraining:
@@ -238,6 +245,7 @@ PROBLEMS = {
     "PatchTraining": patches,
     "DenoisingTraining": denoising,
     "LazyPatchTraining": lambda: patches().lazy(),
+    "MixedBatches": mixed_batches,
     "MixedPairs": mixed,
     "PastedTraining": pasted,
     "LazyPastedTraining": lambda: pasted().lazy(),
@@ -415,6 +423,6 @@ def test_a_problem_in_coefficients_refuses_what_it_would_compute_wrongly(name):
         if not isinstance(problem, GramTraining | PatchTraining):
             with pytest.raises(ValueError, match="keeps the initial weights as they are, so it takes no weight decay"):
                 fit(problem, optimizers.WeightDecay(descent, 0.1), 1)
-    if not isinstance(problem, Training):
+    if not isinstance(getattr(problem, "problem", problem), Training):
         with pytest.raises(ValueError, match=f"^{type(problem).__name__} takes no x: it is trained on what it was"):
             problem.gradient(problem.start(), x=torch.ones(2))

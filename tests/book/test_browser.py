@@ -127,6 +127,7 @@ def predictions_are_kept_drawn_and_compared(tab, page):
         assert "Kept in this browser" in box.locator(".said").inner_text()
         drawn += "mark-" in (box.get_attribute("class") or "")
         assert tab.locator(".prediction").count() == drawn, "drawn into the figure that follows"
+    tab.wait_for_timeout(200)  # a loaded machine writes what is kept a little later
     arrive(tab, page.html.as_uri())
     assert tab.locator(".prediction").count() == drawn
     for box, value in zip(boxes.all(), kept, strict=True):

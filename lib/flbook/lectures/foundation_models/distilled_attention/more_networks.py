@@ -26,7 +26,7 @@ class Setting(Grid):
     seed: tuple[Natural, ...] = axis(range(5), "seed")  # of the features that shares are tested with
     first: Natural = 100  # seed of the features that costs are measured with
     budget: Count = 16
-    measured: tuple[Count, ...] = (4, 16)  # features that costs are measured with
+    measured: tuple[Count, ...] = axis((4, 16), "features that costs are measured with")
     lam: Positive = 2.0**-8
     points: Count = 1000
     training: Count = RECIPE.steps  # of a network

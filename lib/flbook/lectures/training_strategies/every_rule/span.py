@@ -20,19 +20,18 @@ class Span:
     """A training problem in an orthonormal basis of its patches, and the way back."""
 
     problem: ByHand
-    basis: Tensor  # (*E, d, rank)
+    basis: Tensor  # (*E, d, as many as patches, d at most)
     outside: Tensor  # what the first filters have outside the span, (*E, 2, m, d)
 
     @classmethod
     def of(cls, whole: ByHand) -> "Span":
         """The problem in the span of its data, without members yet."""
         flat, w, model = whole.x.flatten(-3, -2), whole.start()["w"], whole.model
-        _, size, rows = torch.linalg.svd(flat.double(), full_matrices=False)
-        rank = int((size > 1e-5 * size[..., :1]).sum(-1).max())
-        basis = rows[..., :rank, :].mT.to(whole.x)
+        rows = torch.linalg.svd(flat.double(), full_matrices=False)[2]  # all: their number needs no look at the data
+        basis = rows.mT.to(whole.x)
         inside = torch.matmul(w.flatten(-3, -2), basis).unflatten(-2, w.shape[-3:-1])
         seed = tuple(range(len(w))) if w.ndim > 3 else 0  # only its shape matters: the start is given
-        small = TwoLayerCNN(rank, w.shape[-2], 0.0, model.activation, model.scale, seed=seed).to(w)
+        small = TwoLayerCNN(basis.shape[-1], w.shape[-2], 0.0, model.activation, model.scale, seed=seed).to(w)
         x = torch.matmul(flat, basis).unflatten(-2, whole.x.shape[-3:-1])
         problem = ByHand(with_start(small, w=inside), x, whole.observed, whole.loss)
         return cls(problem, basis, w - cls._outward(inside, basis))
