@@ -102,11 +102,17 @@ def sample(setting: Setting) -> tuple[torch.Tensor, ...]:
         train, test = data.draw(setting.seed), data.draw_test(setting.points, setting.seed)
         return train.x, train.y[:, None], test.x, test.target[:, None]
     split = ten_digits(setting.n, setting.seed)
-    classes = split.y.clone()
-    wrong = round(setting.noise * setting.n)  # the first ones: which pictures these are is drawn anew by every seed
-    classes[:, :wrong] = (classes[:, :wrong] + 1 + torch.arange(wrong) % 9) % 10
+    classes = wrong_labels(split.y, setting.noise)
     y, y_test = (torch.nn.functional.one_hot(each, 10).mT.double() - 0.1 for each in (classes, split.y_test))
     return split.x.flatten(2), y, split.x_test.flatten(2), y_test
+
+
+def wrong_labels(classes: torch.Tensor, share: float) -> torch.Tensor:
+    """Ten classes (seed, n) with this share of them wrong, each other class as often as the next."""
+    wrong = round(share * classes.shape[-1])  # the first ones: which pictures these are is drawn anew by every seed
+    classes = classes.clone()
+    classes[:, :wrong] = (classes[:, :wrong] + 1 + torch.arange(wrong) % 9) % 10
+    return classes
 
 
 def subset(n: int = 40, d: int = 200, noise: float = 0.5, seeds: int = 400) -> xr.Dataset:

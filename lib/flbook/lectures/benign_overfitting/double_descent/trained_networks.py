@@ -12,9 +12,10 @@ import torch
 from flbook import Adam, Training, devices, fit
 from flbook.data.ten_digits import ten_digits
 from flbook.domains import Count, Fraction, Natural, Positive
+from flbook.lectures.benign_overfitting.double_descent import wrong_labels
 from flbook.models.layers import MLP
 from flbook.runs import Experiment, Grid, axis, single_precision
-from flbook.training.fit import Quantity
+from flbook.shapes import Quantity
 from flbook.training.losses import squared_classes
 
 PIXELS, CLASSES = 64, 10
@@ -52,19 +53,17 @@ experiment = Experiment(
 experiment.kept(single_precision)
 
 
-def weights(width: int) -> int:
-    """Of the network with this many neurons, biases included."""
-    return width * (PIXELS + 1 + CLASSES) + CLASSES
+def threshold(numbers: int) -> float:
+    """Neurons N with as many weights, biases included, as there are numbers to fit: N (d + 1 + C) + C."""
+    return (numbers - CLASSES) / (PIXELS + 1 + CLASSES)
 
 
 @experiment.cell
 def cell(s: Setting, device: str) -> dict[str, torch.Tensor]:
     """Train one width on all data sets at once."""
     split = ten_digits(s.n, s.seed)
-    classes, missed = split.y.clone(), round(s.wrong * s.n)
-    classes[:, :missed] = (classes[:, :missed] + 1 + torch.arange(missed) % 9) % CLASSES
     x, y, x_test, y_test = (part.to(devices.device(device)) for part in (
-        split.x.flatten(2).float(), classes, split.x_test.flatten(2).float(), split.y_test))
+        split.x.flatten(2).float(), wrong_labels(split.y, s.wrong), split.x_test.flatten(2).float(), split.y_test))
     network = MLP((PIXELS, s.width, CLASSES), torch.tanh, seed=s.seed).to(x)
     problem = Training(network, x, y, squared_classes)
 

@@ -83,13 +83,9 @@ class Setting(Grid):
 
     @classmethod
     def one_step(cls, k: int) -> "Setting":
-        """The gradient of a neuron on the polynomial of degree k = 1, 2, 3, over the samples that it should take."""
-        d, low, high, points, seeds = {
-            1: ((32, 128, 512), 2, 16, 8, 200),
-            2: ((32, 128, 512), 8, 2.5 * 512, 12, 120),
-            3: ((12, 24, 48), 36, 4 * 48**2, 15, 200),
-        }[k]
-        return cls(link=(k,), gate=("y",), d=d, statistic="gradient", seed=tuple(range(seeds)),
+        """The gradient of a neuron on the polynomial of degree k = 1 or 2, over the samples that it should take."""
+        low, high, points, seeds = {1: (2, 16, 8, 200), 2: (8, 2.5 * 512, 12, 120)}[k]
+        return cls(link=(k,), gate=("y",), d=(32, 128, 512), statistic="gradient", seed=tuple(range(seeds)),
                    alpha=tuple(map(float, np.geomspace(low, high, points).round(2))))
 
 

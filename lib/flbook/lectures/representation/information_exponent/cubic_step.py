@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from flbook.lectures.representation import information_exponent as lecture
-from flbook.runs import Experiment
+from flbook.runs import Experiment, single_precision
 
 _CUBIC = dict(link=(3,), gate=("y",), statistic="gradient")
 
@@ -19,18 +19,13 @@ experiment = Experiment(
             alpha=(1000.0, 1500.0, 2200.0, 3300.0, 5000.0, 7500.0, 11000.0, 16500.0, 25000.0, 37500.0))),
     },
 )  # fmt: skip
+experiment.kept(single_precision)
 
 
 @experiment.cell
 def cell(s: lecture.Setting, device: str) -> dict[str, Tensor]:
     """The cosine of one step on one sample, for every alpha."""
     return {"alignment": lecture.gradient(s.link, s.gate, s.d, s.alpha, s.seed, device)}
-
-
-@experiment.kept
-def kept(dataset):
-    """Of a run: the cosine in float32."""
-    return dataset[["alignment"]].astype("float32")
 
 
 run = experiment.run

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable
 
 import numpy as np
+from scipy.optimize import brentq
 
 from flbook.theory import one_step
 
@@ -153,10 +154,7 @@ def kernel_samples(level: float, link: Callable, d: int, noise: float) -> float:
         Samples n.
     """
     low, high = math.log(d), math.log(dimension(d, 3)) + 5
-    for _ in range(50):
-        middle = (low + high) / 2
-        low, high = (middle, high) if kernel_risk(math.exp(middle), link, d, noise) > level else (low, middle)
-    return math.exp(low)
+    return math.exp(brentq(lambda log_n: kernel_risk(math.exp(log_n), link, d, noise) - level, low, high))
 
 
 def _share(weight: np.ndarray, log_density: np.ndarray) -> np.ndarray:

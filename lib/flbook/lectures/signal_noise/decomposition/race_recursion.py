@@ -8,6 +8,7 @@ that is active on a sample. Derived in the lecture.
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import expit
 from scipy.stats import binom
 
 
@@ -64,8 +65,8 @@ def race(a: float, p: float, share: float = 0.5, *, lr: float = 0.5, steps: int 
     weight = binom.pmf(np.arange(filters + 1), filters, share) if filters else np.ones(1)
     gamma, clean, flipped = [0.0], [np.zeros_like(s)], [np.zeros_like(s)]
     for _ in range(steps):
-        on_clean = _derivative(gamma[-1] + s * clean[-1])
-        on_flipped = _derivative(s * flipped[-1] - gamma[-1])
+        on_clean = expit(-gamma[-1] - s * clean[-1])  # minus the derivative of the logistic loss
+        on_flipped = expit(gamma[-1] - s * flipped[-1])
         clean.append(clean[-1] + lr * on_clean)
         flipped.append(flipped[-1] + lr * on_flipped)
         gamma.append(gamma[-1] + lr * a / 2 * float(weight @ ((1 - p) * on_clean - p * on_flipped)))
@@ -128,8 +129,3 @@ def share_after_one_step(zeta, a, p, lr=0.5):
     0.75
     """
     return 0.5 + np.arctan(lr * np.sqrt(2 + (1 - 2 * p) ** 2 * a) / (4 * np.asarray(zeta))) / (2 * np.pi)
-
-
-def _derivative(margin: np.ndarray) -> np.ndarray:
-    """Minus the derivative of the logistic loss."""
-    return 1 / (1 + np.exp(margin))

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
-import numpy as np
 import torch
 import xarray as xr
+from scipy.special import expit
 
 from flbook import devices
 from flbook.domains import Count, Natural, NonNegative, Positive, Probability
@@ -94,7 +94,7 @@ def recipe_of(setting: Setting, name: str) -> Cutout | CutMix:
 
 def smoothing_for(margin: float) -> float:
     """The p of label smoothing whose loss is smallest at this margin, log((1-p)/p)."""
-    return 1 / (1 + np.exp(margin))
+    return float(expit(-margin))
 
 
 def problem(

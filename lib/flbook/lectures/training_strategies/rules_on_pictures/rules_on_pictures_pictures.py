@@ -11,7 +11,7 @@ from torch import Tensor
 from flbook import plots
 from flbook.plots.schematic import Schematic, box, op, out, strip
 
-KINDS = {"colour crops": ("o", "colour crops"), "grey crops": ("s", "grey crops"), "digits": ("^", "digits")}
+MARKERS = {"colour crops": "o", "grey crops": "s", "digits": "^"}
 MODEL = Schematic(
     "A small convolutional network",
     [
@@ -38,8 +38,8 @@ def rows(ax: Axes, found: xr.DataArray, title: str, level: Mapping[str, float] |
         here, colour = found.sel(kind=kind), plots.look.OTHERS[place]
         y = np.arange(len(rules)) + 0.24 * (place - 1)
         error = 2 * here.std("seed", ddof=1) / np.sqrt(here.sizes["seed"])
-        marker, label = KINDS[str(kind)]
-        ax.errorbar(here.mean("seed"), y, xerr=error, fmt=marker, color=colour, markersize=5, lw=1.2, label=label)
+        marker = MARKERS[str(kind)]
+        ax.errorbar(here.mean("seed"), y, xerr=error, fmt=marker, color=colour, markersize=5, lw=1.2, label=str(kind))
         if level is not None:
             ax.axvline(level[str(kind)], color=colour, linewidth=0.8, linestyle=":")
     ax.set_yticks(range(len(rules)), rules)
