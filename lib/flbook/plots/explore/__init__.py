@@ -26,6 +26,7 @@ FIGURES = {
     "denoiser": dict(mu=5.0, t=0.2, n=30, m=20),
     "environments": dict(beta_1=0.1, beta_2=0.2, weight=1000.0, alpha=0.25, penalty="irm", start="spurious"),
     "memory": dict(memory=50.0, beta=0.1, seen=0.05, share=0.2),
+    "committee": dict(difference=1e-4, K=2, lr=0.5, noise=0.0),
     "modalities": dict(n_snr2=1.25, ratio=3.0, negatives=20, labels="other", d=2000, seed=0),
 }
 
@@ -74,6 +75,8 @@ def live(name, still, *, alt, caption="", label="", **given):
         ``"irm"`` or ``"vrex"``; it starts after ``"risk"``, at the ``"spurious"`` feature alone or from ``"zero"``.
         ``"memory"``: the smallest model of momentum, a feature that coasts and then races the noise for hard samples of
         the margin `beta`; `seen` is what a filter sees of a noise patch at the start.
+        ``"committee"``: students taught by two teachers, by the equations of SGD in high dimension; `K` of them, alike
+        but for a `difference` at the start.
         ``"modalities"``: contrastive training in coefficients with one modality and with two, `ratio` times as strong;
         `negatives` (even, 20 at most) are of the ``"other"`` label or of ``"any"``.
     still
