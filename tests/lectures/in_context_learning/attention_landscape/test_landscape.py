@@ -44,11 +44,6 @@ def test_curvature_and_its_bound():
     assert np.abs(G @ theory.critical_rotation(G) @ S).max() < 1e-12
 
 
-def test_attention_rates():
-    rates = theory.attention_rates(np.diag([2.0, 3.0]), np.diag([0.5, 0.25]))
-    np.testing.assert_allclose(rates, [[1.0, 2.0], [2.25, 4.5]])
-
-
 def test_prompt_excess_by_hand():
     f, h = np.array([[1.0], [-1.0]]), np.array([[1.0], [2.0]])
     # f h is 1 or -2: variance 9/4; gamma 1, E h^2 = 5/2

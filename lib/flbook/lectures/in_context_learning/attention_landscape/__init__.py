@@ -9,7 +9,7 @@ The inputs come in pairs :math:`(x_A, \pm x_B)` and the teacher sees :math:`x_A`
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 import torch
@@ -148,6 +148,39 @@ def escape_rate(setting: Setting, missing: int, particles: Particles, population
     gram = torch.einsum("slm,spmd,som,sqmd->slpoq", a, on_w, a, on_w) / m
     gram = gram + torch.einsum("slk,sko,spm,sqm->slpoq", half, half, on_a, on_a) / m
     return torch.linalg.eigvalsh(gram.flatten(3).flatten(1, 2))[..., -1]
+
+
+def attaining(setting: Setting, teacher: Particles, population: Population) -> tuple[np.ndarray, np.ndarray]:
+    """Networks built to attain the bound of the slope: their losses, and slopes times |Sigma_{fh}|; (network, seed).
+
+    Some features known, one known in part, and the rest useless and alike.
+    """
+    x, f = population
+    useless = saddle(setting, setting.k, teacher).whitened(x).features(x)
+    levels, slopes = [], []
+    for known in range(setting.k):
+        for angle in (0.3, 0.7, 1.1, 1.5):
+            part = np.cos(angle) * f[..., known] + np.sin(angle) * useless[..., known]
+            small = 0.1 * np.cos(angle) * f[..., :known]
+            h = torch.cat([small, part[..., None], useless[..., known + 1 :]], -1)
+            fit, cross = mean_field.regress(h, f), mean_field.second_moment(f, h)
+            steepest = theory.steepest_slope(fit.unexplained.numpy(), fit.gain.numpy())
+            slopes.append(steepest * torch.linalg.matrix_norm(cross, 2).numpy())
+            levels.append(fit.unexplained.diagonal(dim1=-2, dim2=-1).sum(-1).numpy() / 2)
+    return np.array(levels), np.array(slopes)
+
+
+def hessian(particles: Particles, population: Population) -> Tensor:
+    """m times the Hessian of the loss in the first seed's neurons, by autograd; (m (k + d), m (k + d))."""
+    theta = torch.cat([particles.a[0], particles.w[0]], -1)
+    k, first = particles.a.shape[-1], Population(*(part[0] for part in population))
+
+    def downhill(theta: Tensor) -> Tensor:
+        move, _ = mean_field.velocity(Particles(theta[:, :k], theta[:, k:]), first)
+        return torch.cat(move, -1)
+
+    jacobian = torch.autograd.functional.jacobian(downhill, theta, vectorize=True)
+    return -cast(Tensor, jacobian).reshape(theta.numel(), -1)
 
 
 def escape(setting: Setting, nudge: float = 1e-6, growth: float = 0.1) -> xr.Dataset:

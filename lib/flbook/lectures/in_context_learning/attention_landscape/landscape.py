@@ -66,12 +66,6 @@ def curvature_bound(loss: Number, k: int, bound: Number) -> Number:
     return -4 * loss**2 / (k * bound)
 
 
-def attention_rates(cross: ndarray, covariance: ndarray) -> ndarray:
-    """Rates at which attention converges: products of eigenvalues of Sigma_{f mu}^T Sigma_{f mu} and Sigma_{mu mu}."""
-    left = np.linalg.eigvalsh(np.swapaxes(cross, -1, -2) @ cross)
-    return left[..., :, None] * np.linalg.eigvalsh(covariance)[..., None, :]
-
-
 def prompt_excess(f: ndarray, h: ndarray, gamma: ndarray) -> Number:
     """n (L^n - L): what a prompt of n examples adds to the loss, times n, exactly; arrays (..., points, features)."""
     points = h.shape[-2]
