@@ -158,29 +158,6 @@ def error_rate(margin: Tensor) -> Tensor:
     return 1 - (margin > 0).to(margin.dtype).mean(-1)
 
 
-def class_error(problem, params: Params, x: Tensor | None = None, y: Tensor | None = None) -> Float[Tensor, "*E"]:
-    """Share of samples whose class has not the largest logit: on the training labels, or on given pictures.
-
-    Parameters
-    ----------
-    problem
-        A problem with logits, whose labels are class numbers.
-    params
-        Parameters by name, each of shape ``(*E, ...)``.
-    x
-        Pictures, shape ``(*#E, n, ...)``; those of training if None.
-    y
-        Their class numbers, shape ``(*#E, n)``; those of training if None.
-
-    Returns
-    -------
-    Tensor
-        One number a member, shape ``*E``.
-    """
-    y = problem.observed if y is None else y.to(problem.observed)
-    return (problem.predict(params, x).argmax(-1) != y).to(problem.observed.dtype).mean(-1)
-
-
 def sharpness(problem: Problem, params: Params, steps: int = 100, reach: float = 1e-4) -> Float[Tensor, "*E"]:
     r"""Largest eigenvalue of the Hessian of the training loss, by power iteration on differences of gradients.
 

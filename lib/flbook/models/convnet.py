@@ -104,16 +104,16 @@ class ConvNet(nn.Module):
         self.a = nn.Parameter(a.to(dtype))
         self.b = nn.Parameter(a.new_zeros(a.shape[:-1]).to(dtype))
 
-    def layers(self, x: Float[Tensor, "*#E n c h w"], nudge: Tensor | float = 0.0) -> list[Float[Tensor, "*E n _"]]:
+    def layers(self, x: Float[Tensor, "*#E n c h w"], nudges: Sequence[Tensor] = ()) -> list[Float[Tensor, "*E n _"]]:
         """Responses of every layer to n pictures, flattened, the first layer's first.
 
         Parameters
         ----------
         x
             Pictures, shape ``(*#E, n, c, h, w)``.
-        nudge
-            Added to what the filters of the first layer answer, ``(*E, n, m, h, w)``, before the activation. The
-            output's gradient in it is how much the network cares for each answer.
+        nudges
+            Added to what the filters answer before the activation, ``(*E, n, m, h, w)``, one for each of the first
+            layers. The output's gradient in it is how much the network cares for each answer.
 
         Returns
         -------
@@ -126,7 +126,8 @@ class ConvNet(nn.Module):
         responses = []
         for layer in range(self.depth):
             w, b = getattr(self, f"w{layer}"), getattr(self, f"b{layer}")
-            z = convolve(x, w, self.padding) + b[..., None, :, None, None] + (nudge if layer == 0 else 0.0)
+            z = convolve(x, w, self.padding) + b[..., None, :, None, None]
+            z = z + nudges[layer] if layer < len(nudges) else z
             x = pooled(self.activation(z), self.pool)
             responses.append(x.flatten(-3))
         for layer in range(self.dense):
@@ -150,7 +151,7 @@ class ConvNet(nn.Module):
         return self.layers(x)[-1]
 
     def forward(
-        self, x: Float[Tensor, "*#E n c h w"], nudge: Tensor | float = 0.0, every: bool = False
+        self, x: Float[Tensor, "*#E n c h w"], nudges: Sequence[Tensor] = (), every: bool = False
     ) -> Float[Tensor, "*E n classes"] | Float[Tensor, "*E n"] | list[Float[Tensor, "*E n _"]]:
         """Logits ``(*E, n, classes)``; margins ``(*E, n)`` if there is one output; with `every`, all layers instead.
 
@@ -158,8 +159,8 @@ class ConvNet(nn.Module):
         ----------
         x
             Pictures, shape ``(*#E, n, c, h, w)``.
-        nudge
-            Addend in the first layer, as `layers` takes it.
+        nudges
+            Addends in the first layers, as `layers` takes them.
         every
             All layers' responses instead of outputs?
 
@@ -168,7 +169,7 @@ class ConvNet(nn.Module):
         Tensor or list of Tensor
             Outputs, or with `every` what `layers` returns.
         """
-        responses = self.layers(x, nudge)
+        responses = self.layers(x, nudges)
         if every:
             return responses
         f = torch.einsum("...nk,...ck->...nc", responses[-1], self.a) + self.b[..., None, :]

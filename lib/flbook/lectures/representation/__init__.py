@@ -5,7 +5,7 @@ EXPERIMENTS = (
     "committee",
     "committee.escape",
     "features_in_real_networks",
-    "features_in_real_networks.concept_direction",
+    "features_in_real_networks.photographs",
     "information_exponent",
     "information_exponent.cubic_step",
     "information_exponent.kernel_wall",
@@ -14,5 +14,6 @@ EXPERIMENTS = (
     "lazy_and_mean_field",
     "lazy_and_mean_field.relu_gates",
     "loss_path_kernel",
+    "loss_path_kernel.convnet_path",
     "online_sgd",
 )

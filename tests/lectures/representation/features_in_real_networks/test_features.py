@@ -1,72 +1,77 @@
-"""Features: gradients in patches against autograd, alignment and erasing against closed forms."""
+"""Features: gradient outer products against autograd, the untrained correlation and erasing against closed forms."""
+
+import math
 
 import pytest
 import torch
 
 from flbook.lectures.representation.features_in_real_networks import features
-from flbook.models import ConvNet, gelu, identity
-from flbook.training.losses import cross_entropy, squared_classes
-from flbook.training.network import ScaledTraining, Training
+from flbook.models import ConvNet, identity
 
 
 def normal(*shape, seed=0):
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
-def net(seed=(0, 1), activation=gelu, **kwargs):
-    return ConvNet((3, 8, 8), (4,), 5, 2, activation, "none", hidden=(6,), padding=0, seed=seed, dtype=torch.float64,
-                   **kwargs)
-
-
-def start(model):
-    return {name: p.detach() for name, p in model.named_parameters()}
-
-
 def test_feature_matrix_by_hand():
-    w = torch.tensor([[[[1.0]], [[2.0]]], [[[0.0]], [[-1.0]]]])  # two filters of one pixel in two colours
-    assert features.feature_matrix(w).tolist() == [[1, 2], [2, 5]]
-    assert features.trace_shares(features.feature_matrix(w), 2).tolist() == pytest.approx([1 / 6, 5 / 6])
-    with pytest.raises(ValueError, match="parts must divide 2, the size of the matrix; got 3"):
-        features.trace_shares(features.feature_matrix(w), 3)
+    assert features.feature_matrix(torch.tensor([[1.0, 2.0], [0.0, -1.0]])).tolist() == [[1, 2], [2, 5]]
 
 
-def test_patch_gradients_add_up_to_the_gradient_in_pixels():
-    model, x = net(), normal(2, 5, 3, 8, 8).requires_grad_()
-    found = features.patch_gradients(model, start(model), x.detach())
-    assert found.shape == (2, 2, 5, 16, 75)
-    for c in range(2):
-        (expected,) = torch.autograd.grad(model(x)[..., c].sum(), x)
-        added = torch.zeros_like(expected)
-        patches = found[:, c].reshape(2, 5, 4, 4, 3, 5, 5)
-        for row in range(4):
-            for column in range(4):
-                added[..., row : row + 5, column : column + 5] += patches[:, :, row, column]
-        torch.testing.assert_close(added, expected)
+def test_gradient_outer_product_of_two_layers_is_autograds():
+    x, w, b, a = normal(9, 4), normal(6, 4, seed=1), normal(6, seed=2), normal(3, 6, seed=3)
+
+    def f(x):
+        return a @ torch.relu(w @ x + b)
+
+    slopes = torch.stack([torch.autograd.functional.jacobian(f, one) for one in x])
+    expected = torch.einsum("nci,ncj->ij", slopes, slopes) / 9
+    torch.testing.assert_close(features.gradient_outer_product(x, w, b, a), expected)
 
 
-def test_gradient_outer_product_of_a_linear_network():
-    model = ConvNet((1, 5, 5), (3,), 5, 2, identity, "none", padding=0, dtype=torch.float64)
-    g = features.gradient_outer_product(features.patch_gradients(model, start(model), normal(7, 1, 5, 5)))
-    w, a = model.w0.detach().flatten(1), model.a.detach()
-    torch.testing.assert_close(g, w.T @ a.T @ a @ w)  # one place, gradient W'a for every picture
+def test_correlation_is_the_same_in_every_basis_and_takes_the_identity_off():
+    a, b = (x @ x.mT for x in (normal(2, 4, 4), normal(2, 4, 4, seed=1)))
+    turn = torch.linalg.qr(normal(4, 4, seed=2)).Q
+    found = features.correlation(a, b)
+    torch.testing.assert_close(features.correlation(turn @ a @ turn.T, turn @ b @ turn.T), found)
+    torch.testing.assert_close(features.correlation(a + 7 * torch.eye(4), 3 * b), found)
+    torch.testing.assert_close(features.correlation(a, a), torch.ones(2, dtype=torch.float64))
 
 
-def test_correlation_leaves_the_diagonal_out():
+def test_pearson_is_that_of_all_entries():
     a, b = normal(2, 4, 4), normal(2, 4, 4, seed=1)
-    off = ~torch.eye(4, dtype=bool)
-    expected = [torch.corrcoef(torch.stack([x[off], y[off]]))[0, 1] for x, y in zip(a, b, strict=True)]
-    torch.testing.assert_close(features.correlation(a, b), torch.stack(expected))
-    torch.testing.assert_close(features.correlation(a + 100 * torch.eye(4), b), features.correlation(a, b))
+    expected = [torch.corrcoef(torch.stack([x.flatten(), y.flatten()]))[0, 1] for x, y in zip(a, b, strict=True)]
+    torch.testing.assert_close(features.pearson(a, b), torch.stack(expected))
 
 
-def test_alignment_is_that_of_the_kernels():
-    h, y = normal(2, 30, 5), features.one_hot(torch.arange(30) % 4, 4)
-    centre = torch.eye(30, dtype=torch.float64) - 1 / 30
-    for member, found in zip(h, features.kernel_alignment(h, y), strict=True):
-        k, t = centre @ member @ member.T @ centre, centre @ y @ y.T @ centre
-        torch.testing.assert_close(found, (k * t).sum() / (k.norm() * t.norm()))
-    torch.testing.assert_close(features.kernel_alignment(3 * y + 7, y), torch.tensor(1.0, dtype=torch.float64))
-    assert (features.kernel_alignment(normal(2, 4000, 3), y.repeat(134, 1)[:4000]) < 0.01).all()
+def test_the_untrained_correlation_is_that_of_random_networks():
+    x, w, a = normal(20000, 60), normal(30, 16, 60, seed=1), normal(30, 5, 16, seed=2)
+    pairs = [(features.feature_matrix(v), features.gradient_outer_product(x, v, torch.zeros(16), u))
+             for v, u in zip(w, a, strict=True)]
+    found = torch.stack([features.correlation(*pair) for pair in pairs]).mean()
+    assert features.untrained_correlation(5, 16) == pytest.approx(math.sqrt(20 / 43))
+    assert found == pytest.approx(math.sqrt(20 / 43), abs=0.04)
+
+
+def test_layer_matrices_of_a_linear_network_with_one_place():
+    net = ConvNet((1, 5, 5), (3,), 5, 2, identity, "none", padding=0, dtype=torch.float64)
+    params = {name: p.detach() for name, p in net.named_parameters()}
+    ((matrix, g),) = features.layer_matrices(net, params, normal(7, 1, 5, 5))
+    w, a = params["w0"].flatten(1), params["a"]
+    torch.testing.assert_close(matrix, w.T @ w)
+    torch.testing.assert_close(g, w.T @ a.T @ a @ w)  # the gradient is W'a for every picture
+
+
+def test_layer_matrices_of_a_deeper_layer_are_those_of_the_rest_of_the_network():
+    """The second layer of a network is the first of the network that begins there."""
+    net = ConvNet((2, 8, 8), (3, 4), 3, 1, seed=(0, 1), dtype=torch.float64)
+    params, x = {name: p.detach() for name, p in net.named_parameters()}, normal(6, 2, 8, 8)
+    behind = ConvNet((3, 4, 4), (4,), 3, 1, seed=(0, 1), dtype=torch.float64)
+    rest = {"w0": params["w1"], "b0": params["b1"], "a": params["a"], "b": params["b"]}
+    h = net.layers(x)[0].detach().unflatten(-1, (3, 4, 4))
+    for found, expected in zip(features.layer_matrices(net, params, x)[1],
+                               features.layer_matrices(behind, rest, h)[0], strict=True):
+        assert found.shape == (2, 27, 27)
+        torch.testing.assert_close(found, expected)
 
 
 def concept():
@@ -119,21 +124,3 @@ def test_an_erased_concept_leaves_a_probe_that_says_the_mean():
     # the mean of z is 0 here, and the sign of what is left is rounding
     assert outputs[1].abs().max() < 1e-9 and outputs[0].abs().max() > 0.1
     assert features.probed(features.probe(left, z), left, z) == 0.5 < features.probed(features.probe(h, z), h, z)
-
-
-def test_the_scaled_problem_by_hand():
-    model, x, y = net(), normal(2, 5, 3, 8, 8), torch.arange(5) % 2
-    problem = ScaledTraining(model, x, y, squared_classes, alpha=torch.tensor([0.5, 20.0]))
-    begin = problem.start()
-    assert (problem.predict(begin) == 0).all()
-    moved = {name: p + 0.1 * torch.sign(p) for name, p in begin.items()}
-    plain = Training(model, x, y, cross_entropy)
-    expected = torch.tensor([0.5, 20.0])[:, None, None] * (plain.predict(moved) - plain.predict(begin))
-    torch.testing.assert_close(problem.predict(moved), expected)
-    torch.testing.assert_close(problem.predict(moved, x.flip(1)), expected.flip(1))
-    torch.testing.assert_close(problem.train_loss(begin), torch.full((2,), 0.25, dtype=torch.float64))
-
-
-def test_a_scale_must_be_positive():
-    with pytest.raises(ValueError, match=r"alpha must be positive, the factor of the output; got 0\.0"):
-        ScaledTraining(net(), normal(5, 3, 8, 8), torch.arange(5) % 2, squared_classes, 0.0)

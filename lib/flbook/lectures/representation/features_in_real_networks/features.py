@@ -1,91 +1,96 @@
-"""Features: what a trained network looks at, what it takes to be alike, and which directions inside it mean something.
+r"""Questions to a trained network: what its filters and its gradients have in common, and which direction is a concept.
 
-Four questions to a network, each a tensor with leading ensemble axes: its filters (`feature_matrix`), what its output
-is sensitive to (`gradient_outer_product`), how its kernel sits to the labels (`kernel_alignment`), and a concept, found
-as a difference of means and erased by the smallest affine edit (`Eraser`).
+Each takes tensors with leading ensemble axes. A layer's feature matrix :math:`W^\top W` and its average gradient outer
+product G (`feature_matrix`, `layer_matrices`, `correlation`); a concept, found as a difference of means and erased by
+the smallest affine edit (`Eraser`).
 """
 
+import math
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from flbook.models.convnet import ConvNet
 from flbook.training.problem import Params
 
 
-def feature_matrix(w: Float[Tensor, "*E m c s s"]) -> Float[Tensor, "*E k k"]:
-    r""":math:`W^\top W` of first-layer filters, each flattened to one row of :math:`k = c s^2` weights.
+def feature_matrix(w: Float[Tensor, "*E m k"]) -> Float[Tensor, "*E k k"]:
+    r""":math:`W^\top W` of neurons or filters, one a row.
 
     Source: Radhakrishnan et al. (2024), the neural feature matrix.
     """
-    rows = w.flatten(-3)
-    return torch.einsum("...mk,...ml->...kl", rows, rows)
+    return torch.einsum("...mk,...ml->...kl", w, w)
 
 
-def patch_gradients(net: ConvNet, params: Params, x: Float[Tensor, "*#E n c h w"]) -> Float[Tensor, "*E C n p k"]:
-    r"""Gradient of each output in every patch that a first-layer filter sees, as if patches could change by themselves.
+def gradient_outer_product(
+    x: Float[Tensor, "*E n d"], w: Float[Tensor, "*E m d"], b: Float[Tensor, "*E m"], a: Float[Tensor, "*E C m"]
+) -> Float[Tensor, "*E d d"]:
+    r"""Average gradient outer product of a two-layer ReLU network :math:`f(x) = A\,\sigma(Wx + b)` over inputs x.
 
-    A patch acts through :math:`z = W x^{(p)}` alone, so its gradient is :math:`W^\top \partial f / \partial z`: for C
-    outputs, n pictures, p places of a filter and the :math:`k = c s^2` pixels of a patch.
+    .. math:: G = W^\top B W, \qquad B = (A^\top A) \circ \tfrac1n\sum_i \sigma'(z_i)\sigma'(z_i)^\top
+
+    Source: Radhakrishnan et al. (2024).
     """
-    w = params["w0"].detach()
-    with torch.no_grad():
-        edge = torch.func.functional_call(net, params, (x,)).shape[-1:]
-        places = [size - w.shape[-1] + 1 + 2 * net.padding for size in x.shape[-2:]]
-    nudge = torch.zeros(*w.shape[:-4], x.shape[-4], w.shape[-4], *places, dtype=w.dtype, device=w.device)
-    nudge.requires_grad_()
-    f = torch.func.functional_call(net, {name: p.detach() for name, p in params.items()}, (x, nudge))
-    by_z = [torch.autograd.grad(f[..., c].sum(), nudge, retain_graph=True)[0] for c in range(edge[0])]
-    return torch.einsum("...cnmhw,...mk->...cnhwk", torch.stack(by_z, -5), w.flatten(-3)).flatten(-3, -2)
-
-
-def gradient_outer_product(gradients: Float[Tensor, "*E C n p k"]) -> Float[Tensor, "*E k k"]:
-    r"""Average gradient outer product :math:`G = \mathbb{E} \sum_c \nabla f_c \nabla f_c^\top`, over samples, places.
-
-    Source: Radhakrishnan et al. (2024); over patches, Beaglehole et al. (2023).
-    """
-    count = gradients.shape[-3] * gradients.shape[-2]
-    return torch.einsum("...cnpk,...cnpl->...kl", gradients, gradients) / count
+    on = (torch.einsum("...nd,...md->...nm", x, w) + b[..., None, :] > 0).to(w)
+    both_on = torch.einsum("...nm,...nl->...ml", on, on) / x.shape[-2]
+    return w.mT @ (a.mT @ a * both_on) @ w
 
 
 def correlation(a: Float[Tensor, "*E k k"], b: Float[Tensor, "*E k k"]) -> Float[Tensor, "*E"]:
-    """Pearson correlation between the off-diagonal entries of two matrices: diagonals agree in almost anything."""
-    off = ~torch.eye(a.shape[-1], dtype=torch.bool, device=a.device)
-    a, b = (x[..., off] - x[..., off].mean(-1, keepdim=True) for x in (a, b))
+    """Cosine between two symmetric matrices without their multiples of the identity, the same in every basis.
+
+    The identity is taken off because a positive diagonal makes any two matrices of the form X'X look alike.
+    """
+    eye = torch.eye(a.shape[-1], dtype=a.dtype, device=a.device)
+    a, b = (x - eye * x.diagonal(dim1=-2, dim2=-1).mean(-1)[..., None, None] for x in (a, b))
+    return (a * b).sum((-2, -1)) / (a.norm(dim=(-2, -1)) * b.norm(dim=(-2, -1)))
+
+
+def pearson(a: Float[Tensor, "*E k k"], b: Float[Tensor, "*E k k"]) -> Float[Tensor, "*E"]:
+    """Pearson correlation between all entries of two matrices, as in Radhakrishnan et al. (2024)."""
+    a, b = (x.flatten(-2) - x.mean((-2, -1))[..., None] for x in (a, b))
     return (a * b).sum(-1) / (a.norm(dim=-1) * b.norm(dim=-1))
 
 
-def trace_shares(matrix: Float[Tensor, "*E k k"], parts: int) -> Float[Tensor, "*E parts"]:
-    """How the trace of a matrix is divided among equal consecutive parts of its axis, such as colour channels."""
-    if matrix.shape[-1] % parts:
-        raise ValueError(f"parts must divide {matrix.shape[-1]}, the size of the matrix; got {parts}")
-    diagonal = matrix.diagonal(dim1=-2, dim2=-1)
-    return diagonal.unflatten(-1, (parts, -1)).sum(-1) / diagonal.sum(-1, keepdim=True)
+def untrained_correlation(outputs: float, neurons: int) -> float:
+    r""":math:`\rho = \sqrt{4C/(4C + m + 7)}`, of a two-layer ReLU network with C outputs and m neurons, as drawn.
 
-
-def kernel_alignment(h: Float[Tensor, "*E n k"], y: Float[Tensor, "*#E n C"]) -> Float[Tensor, "*E"]:
-    r"""Centred alignment of the kernel :math:`K = h h^\top` with :math:`Y Y^\top`, between 0 and 1.
-
-    .. math:: A = \frac{\langle \bar K, \bar Y \bar Y^\top\rangle}{\|\bar K\| \|\bar Y \bar Y^\top\|}
-
-    The bars take means away. Computed in features, not in samples: :math:`\langle h h^\top, y y^\top\rangle = \|h^\top
-    y\|^2`.
-
-    Source: Cortes et al. (2012), Definition 4.
+    The root of :math:`E[X_{12} G_{12}]^2 / (E X_{12}^2\,E G_{12}^2)` with :math:`X = W^\top W`, for Gaussian weights
+    and inputs, as the dimension grows. Source: derived on the lecture's page.
     """
-    h, y = (x - x.mean(-2, keepdim=True) for x in (h, y))
-
-    def square(a: Tensor, b: Tensor) -> Tensor:
-        return torch.einsum("...nk,...nc->...kc", a, b).square().sum((-2, -1))
-
-    return square(h, y) / (square(h, h) * square(y, y)).sqrt()
+    return math.sqrt(4 * outputs / (4 * outputs + neurons + 7))
 
 
-def one_hot(y: Int[Tensor, "*E n"], classes: int = 10) -> Float[Tensor, "*E n C"]:
-    """Class numbers as rows of 0 and 1, in float64."""
-    return torch.nn.functional.one_hot(y, classes).double()
+def layer_matrices(
+    net: ConvNet, params: Params, x: Float[Tensor, "*#E n c h w"]
+) -> list[tuple[Float[Tensor, "*E k k"], Float[Tensor, "*E k k"]]]:
+    r"""Of every layer of filters, :math:`W^\top W` and G over the patches that its filters see.
+
+    A patch acts on the outputs through :math:`z = Wx^{(p)}` alone, as if patches could change by themselves, so
+    :math:`G = W^\top B W` with B the average of :math:`\sum_c (\partial f_c/\partial z)(\partial f_c/\partial z)^\top`
+    over pictures and places p; here k is the number of weights of a filter.
+
+    Source: Beaglehole et al. (2023), the gradient outer product over patches.
+    """
+    params, half = {name: p.detach() for name, p in params.items()}, 2 ** (net.pool != "none")
+    filters, nudges, edges = [], [], x.shape[-2:]
+    for layer in range(net.depth):
+        w = params[f"w{layer}"]
+        edges = [edge + 1 + 2 * net.padding - w.shape[-1] for edge in edges]
+        nudges.append(w.new_zeros(*w.shape[:-4], x.shape[-4], w.shape[-4], *edges).requires_grad_())
+        filters.append(w.flatten(-3))
+        edges = [edge // half for edge in edges]
+    f = torch.func.functional_call(net, params, (x, nudges))
+    f = f if f.ndim == filters[0].ndim else f[..., None]  # (*E, n, classes), also for one output
+    slopes = [torch.autograd.grad(f[..., c].sum(), nudges, retain_graph=True) for c in range(f.shape[-1])]
+    found = []
+    for w, by_output in zip(filters, zip(*slopes, strict=True), strict=True):
+        by_place = [s.movedim(-3, -4).flatten(-3) for s in by_output]  # (*E, m, pictures and places)
+        m = sum(torch.einsum("...mp,...lp->...ml", s, s) / s.shape[-1] for s in by_place)
+        found.append((feature_matrix(w), w.mT @ m @ w))
+    return found
 
 
 def mean_difference(h: Float[Tensor, "*E n k"], z: Float[Tensor, "*E n"]) -> Float[Tensor, "*E k"]:

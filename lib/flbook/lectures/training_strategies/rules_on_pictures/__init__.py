@@ -16,8 +16,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from flbook import devices, measures, rng
+from flbook.data.crops import KINDS, TwoClassPictures
 from flbook.domains import Count, FlipProbability, Natural, NonNegative
-from flbook.lectures.training_strategies.rules_on_pictures.crops import KINDS, TwoClassPictures
 from flbook.lectures.training_strategies.rules_on_pictures.mixing import MixedBatches, soft_logistic
 from flbook.lectures.training_strategies.rules_on_pictures.tuned import TUNED
 from flbook.models.convnet import ConvNet

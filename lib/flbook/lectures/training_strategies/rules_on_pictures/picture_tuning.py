@@ -12,10 +12,10 @@ import torch
 import xarray as xr
 from torch import Tensor
 
+from flbook.data.crops import KINDS
 from flbook.domains import Count, Natural
 from flbook.lectures.training_strategies import rules_on_pictures
 from flbook.lectures.training_strategies.rules_on_pictures import RECIPES
-from flbook.lectures.training_strategies.rules_on_pictures.crops import KINDS
 from flbook.runs import Experiment, Grid, axis, single_precision
 
 PAIRS = [(0.1, 0.1), (0.2, 0.1), (0.2, 0.25)]

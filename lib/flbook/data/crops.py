@@ -11,7 +11,7 @@ grey crop is the mean of the colours before that. Digits: those below five (+1) 
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple, get_args
 
 import torch
 from jaxtyping import Float
@@ -23,7 +23,8 @@ from flbook.data.signal_noise import flipped_labels
 from flbook.data.ten_digits import pictures
 from flbook.domains import Checked, Count, FlipProbability, Range
 
-KINDS = ("colour crops", "grey crops", "digits", "CIFAR-10")
+Kind = Literal["colour crops", "grey crops", "digits", "CIFAR-10"]
+KINDS: tuple[str, ...] = get_args(Kind)
 EDGE = 16
 COLUMNS = {"train": (0, 352), "held out": (352, 432), "test": (432, 640)}
 
@@ -52,7 +53,7 @@ class TwoClassPictures(Checked):
         Pictures to choose hyperparameters and the stopping time on, and pictures to test on.
     """
 
-    kind: Literal[KINDS] = "colour crops"
+    kind: Kind = "colour crops"
     n: Annotated[int, Range(2, 4000)] = 200
     flip_prob: FlipProbability = 0.2
     held_out: Count = 300
@@ -66,21 +67,60 @@ class TwoClassPictures(Checked):
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """Channels, rows and columns of a picture."""
+        """Channels, rows and columns of a picture.
+
+        Returns
+        -------
+        tuple[int, int, int]
+            Three whole numbers.
+        """
         return {"colour crops": (3, EDGE, EDGE), "grey crops": (1, EDGE, EDGE), "digits": (1, 8, 8),
                 "CIFAR-10": (3, 32, 32)}[self.kind]  # fmt: skip
 
     def draw(self, seed: int | tuple[int, ...] = 0) -> CropSample:
-        """The training sample; classes take turns, and the first round(p n) samples are flipped."""
+        """The training sample; classes take turns, and the first round(p n) samples are flipped.
+
+        Parameters
+        ----------
+        seed
+            One seed, or a tuple of seeds, which gives one leading ensemble axis.
+
+        Returns
+        -------
+        CropSample
+            The n pictures, ``x`` of shape ``(*E, n, c, h, w)``.
+        """
         y, observed = flipped_labels(self.n, self.flip_prob, seed)
         return CropSample(self._pictures("train", self.n, seed), observed, y)
 
     def draw_held_out(self, seed: int | tuple[int, ...] = 0) -> CropSample:
-        """Pictures with true labels that are neither trained nor tested on."""
+        """Pictures with true labels that are neither trained nor tested on.
+
+        Parameters
+        ----------
+        seed
+            One seed, or a tuple of seeds, which gives one leading ensemble axis.
+
+        Returns
+        -------
+        CropSample
+            As many as `held_out`.
+        """
         return self._unseen("held out", self.held_out, seed)
 
     def draw_test(self, seed: int | tuple[int, ...] = 0) -> CropSample:
-        """Fresh pictures with true labels."""
+        """Fresh pictures with true labels.
+
+        Parameters
+        ----------
+        seed
+            One seed, or a tuple of seeds, which gives one leading ensemble axis.
+
+        Returns
+        -------
+        CropSample
+            As many as `fresh`.
+        """
         return self._unseen("test", self.fresh, seed)
 
     def _unseen(self, role: str, count: int, seed: int | tuple[int, ...]) -> CropSample:
@@ -108,14 +148,35 @@ class TwoClassPictures(Checked):
 
 @lru_cache
 def photographs() -> Float[Tensor, "2 3 rows columns"]:
-    """Scikit-learn's two sample photographs, brightness from 0 to 1: the temple, the flower."""
+    """Scikit-learn's two sample photographs, brightness from 0 to 1: the temple, the flower.
+
+    Returns
+    -------
+    Tensor
+        Shape ``(2, 3, 427, 640)``, in float64.
+    """
     from sklearn.datasets import load_sample_images
 
     return torch.stack([torch.tensor(one).permute(2, 0, 1).double() / 255 for one in load_sample_images().images])
 
 
 def crops(role: str, count: int, seed: int) -> Float[Tensor, "count 3 16 16"]:
-    """Crops of the temple and of the flower in turn, at random places of this role's columns."""
+    """Crops of the temple and of the flower in turn, at random places of this role's columns.
+
+    Parameters
+    ----------
+    role
+        "train", "held out" or "test".
+    count
+        Number of crops.
+    seed
+        Of the places.
+
+    Returns
+    -------
+    Tensor
+        Shape ``(count, 3, 16, 16)``.
+    """
     whole, (left, right) = photographs(), COLUMNS[role]
     generator = rng.generator(seed, f"crops, {role}")
     rows = torch.randint(whole.shape[-2] - EDGE + 1, (count,), generator=generator).tolist()
@@ -125,14 +186,38 @@ def crops(role: str, count: int, seed: int) -> Float[Tensor, "count 3 16 16"]:
 
 
 def standardised(x: Float[Tensor, "*E n c h w"]) -> Float[Tensor, "*E n c h w"]:
-    """Each picture less its mean, over its standard deviation and a fiftieth of the brightness range."""
+    """Each picture less its mean, over its standard deviation and a fiftieth of the brightness range.
+
+    Parameters
+    ----------
+    x
+        Pictures, shape ``(*E, n, c, h, w)``.
+
+    Returns
+    -------
+    Tensor
+        Of the same shape.
+    """
     axes = (-3, -2, -1)
     return (x - x.mean(axes, keepdim=True)) / (x.std(axes, keepdim=True, correction=0) + 0.02)
 
 
 @lru_cache
 def stored(kind: str, test: bool = False) -> tuple[Tensor, Tensor]:
-    """The pictures of either class of a stored set, standardised as a whole."""
+    """The pictures of either class of a stored set, standardised as a whole.
+
+    Parameters
+    ----------
+    kind
+        "digits" or "CIFAR-10".
+    test
+        Of CIFAR-10, the test set?
+
+    Returns
+    -------
+    tuple[Tensor, Tensor]
+        Pictures of the class +1 and of the class -1, shapes ``(N, c, h, w)``.
+    """
     if kind == "digits":
         x, digit = pictures()
         x, first = (x - x.mean()) / x.std(correction=0), digit < 5
