@@ -14,7 +14,7 @@ WITH_EXAMPLES = {".".join(path.relative_to(ROOT.parent).with_suffix("").parts).r
 OWED = {"domains", "rng", "shapes", "fits", "hermite", "measures", "data.signal_noise", "data.prompts",
         "data.single_index", "data.images", "estimators.in_context", "estimators.regression", "theory.boundaries",
         "theory.one_step", "theory.overlap", "dynamics.gram", "dynamics.weights", "training.batches", "training.fit",
-        "training.network", "training.optimizers", "lectures.representation.shared.teacher",
+        "training.network", "training.optimizers", "lectures.representation.lazy_and_mean_field.teacher",
         "lectures.benign_overfitting.shared.tokens", "lectures.in_context_learning.shared.online",
         "lectures.in_context_learning.shared.attention_risk", "lectures.in_context_learning.shared.forgetting"}
 

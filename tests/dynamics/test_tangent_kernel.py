@@ -5,7 +5,7 @@ import torch
 
 from flbook.data import SignalNoise
 from flbook.dynamics.tangent_kernel import kernel_descent, kernel_ridge, neuron_kernel, relative_change, tangent_kernel
-from flbook.lectures.representation.shared.teacher import Teacher
+from flbook.lectures.representation.lazy_and_mean_field.teacher import Teacher
 from flbook.models import TwoLayer, TwoLayerCNN, identity, softplus
 from flbook.training.fit import fit
 from flbook.training.losses import squared

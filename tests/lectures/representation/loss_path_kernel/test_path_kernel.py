@@ -5,17 +5,19 @@ import pytest
 import torch
 
 from flbook.data import SignalNoise
-from flbook.dynamics.tangent_kernel import neuron_kernel, tangent_kernel
+from flbook.dynamics.tangent_kernel import tangent_kernel
+from flbook.lectures.representation.lazy_and_mean_field.teacher import Teacher
 from flbook.lectures.representation.loss_path_kernel.path_kernel import (
     Probe,
     ball_bound,
-    frozen_path,
+    confidence,
+    count_bound,
+    held_out,
     loss_path,
     rates,
     resampled_bound,
     trace,
 )
-from flbook.lectures.representation.shared.teacher import Teacher
 from flbook.models import TwoLayer, TwoLayerCNN, softplus
 from flbook.training.losses import logistic, squared
 from flbook.training.network import Training
@@ -109,21 +111,20 @@ def test_any_network_has_a_path():
     torch.testing.assert_close(end.kernel.mean((-2, -1)), fall, rtol=1e-6, atol=1e-9)
 
 
-def test_a_frozen_kernel_has_a_closed_form():
-    training = problem(loss=squared, scale=8**-0.5, seeds=0)
-    lazy, w = training.lazy(), training.start()["w"]
-    unit = float(training.model.step(1.0))
-    *_, end = loss_path(lazy, np.linspace(0, 3 * unit, 31).tolist())
-    closed = frozen_path(neuron_kernel(training.model, w, training.x), training.observed, 3.0)
-    torch.testing.assert_close(end.kernel, closed, rtol=1e-4, atol=1e-6)
-    by_hand = frozen_path(torch.eye(1, dtype=torch.float64), torch.tensor([2.0], dtype=torch.float64), 1.0)
-    assert by_hand.item() == pytest.approx(4 * (1 - np.exp(-2)) / 2)
+def test_the_diagonal_alone_is_the_diagonal():
+    training = problem()
+    *_, whole = loss_path(training, TIMES)
+    *_, own = loss_path(training, TIMES, diagonal=True)
+    torch.testing.assert_close(own.kernel, whole.kernel.diagonal(dim1=-2, dim2=-1))
+    torch.testing.assert_close(own.params["w"], whole.params["w"])
 
 
 def test_bounds_by_hand():
     kernel = torch.tensor([[4.0, 1.0], [1.0, 5.0]])
     assert trace(kernel).item() == 9
-    assert ball_bound(torch.tensor(0.25), kernel).item() == pytest.approx(2 / 2 * (0.25 * 9) ** 0.5)
+    assert ball_bound(torch.tensor(0.25), kernel.diagonal()).item() == pytest.approx(2 / 2 * (0.25 * 9) ** 0.5)
+    assert confidence(50, 2 / np.e) == pytest.approx(0.3) and held_out(50, 1 / np.e) == pytest.approx(0.1)
+    assert count_bound(8, 3, bits=4, share=1.0) == pytest.approx((12 * np.log(2) / 16) ** 0.5)
     kernels = torch.stack([kernel, torch.tensor([[2.0, 3.0], [3.0, 2.0]])])
     norms = torch.tensor([0.25, 0.16])
     close = torch.tensor([[0.5, 0.2], [0.4, 0.2]])
@@ -136,5 +137,7 @@ def test_bad_input_is_one_sentence():
     for times in ((0,), (1, 2), (0, 2, 2)):
         with pytest.raises(ValueError, match="times must increase from 0; got"):
             next(loss_path(problem(), times))
+    with pytest.raises(ValueError, match="the diagonal is that of the training samples"):
+        next(loss_path(problem(), (0, 1), fresh(), diagonal=True))
     with pytest.raises(ValueError, match="order must be 1, gradient descent, or 4, Runge-Kutta; got 2"):
         next(loss_path(problem(), (0, 1), order=2))

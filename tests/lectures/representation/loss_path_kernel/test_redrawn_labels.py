@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from flbook.data.images import Images, digits
-from flbook.lectures.representation.loss_path_kernel.redrawn_labels import RedrawnLabels
+from flbook.lectures.representation.loss_path_kernel.redrawn_labels import RedrawnLabels, even_or_odd
 
 DATA = RedrawnLabels(digits((1, 7)), n=60)
 PORTIONS = (0.0, 0.5, 1.0)
@@ -14,6 +14,12 @@ def test_images_are_centred_and_of_the_books_size():
     assert DATA.d == 64 and DATA.x.shape == (len(DATA.images.y), 64)
     torch.testing.assert_close(DATA.x.mean(0), torch.zeros(64, dtype=torch.float64), atol=1e-12, rtol=0)
     assert DATA.x.square().sum(-1).mean().item() == pytest.approx(64)
+
+
+def test_even_digits_are_plus_one():
+    images = even_or_odd()
+    assert images.pixels.shape == (1797, 8, 8) and images.pixels.max() == 1
+    assert images.y[:4].tolist() == [1, -1, 1, -1], "the set begins with 0, 1, 2, 3"
 
 
 def test_a_picture_is_the_image_again():

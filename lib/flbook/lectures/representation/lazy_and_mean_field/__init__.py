@@ -19,7 +19,7 @@ from torch import Tensor
 from flbook import devices
 from flbook.domains import Count, Natural, Positive
 from flbook.dynamics.tangent_kernel import kernel_descent, kernel_ridge, neuron_kernel, relative_change
-from flbook.lectures.representation.shared.teacher import Teacher, TeacherSample
+from flbook.lectures.representation.lazy_and_mean_field.teacher import Teacher, TeacherSample
 from flbook.models.two_layer import TwoLayer
 from flbook.runs import Experiment, Grid, axis, single_precision
 from flbook.shapes import Quantity

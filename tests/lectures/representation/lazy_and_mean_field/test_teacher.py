@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from flbook.lectures.representation.shared.teacher import Teacher
+from flbook.lectures.representation.lazy_and_mean_field.teacher import Teacher
 from flbook.models import TwoLayer
 
 

@@ -1,1 +1,0 @@
-"""The teacher that several lectures of chapter 1 learn from."""
