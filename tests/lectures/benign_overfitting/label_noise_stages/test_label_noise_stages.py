@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import xarray as xr
 
 from flbook.lectures.benign_overfitting import label_noise_stages as stages
 from flbook.lectures.benign_overfitting.label_noise_stages import experiment
@@ -28,23 +27,7 @@ def test_the_limit_is_where_many_networks_end(model):
     assert abs(run.fitted_flipped.mean("seed") - limit.fitted_flipped).sel(**after).max() < 0.35
 
 
-def test_margins_and_overlap():
-    film = stages.margins(replace(TINY, n_snr2=(12.0,), seed=(0,)))
-    assert film.margin.sizes["sample"] == 20 and film.flipped.sum() == 4
-    early, late = film.margin.sel(step=3), film.margin.isel(step=-1)
-    assert (early[film.flipped] < 0).all() and (early[~film.flipped] > 0).all() and (late > 0).all()
-    turned = stages.overlap(replace(TINY, flip_prob=(0.1,), n_snr2=(12.0,)), (0.0, 0.2, 1.0)).squeeze()
-    np.testing.assert_allclose(turned.test_error.mean("seed"), [0, 0, 0.05], atol=1e-6)
-    np.testing.assert_allclose(turned.predicted, turned.test_error, atol=1e-6)
-
-
-def test_crossing():
-    curves = xr.DataArray([[0.0, 1.0, 1.0], [0.0, 0.0, 1.0]], dims=("seed", "x"), coords={"x": [1.0, 4.0, 16.0]})
-    found = stages.crossing(curves, "x", 0.5)
-    np.testing.assert_allclose([found.value, *found.per_seed], [4.0, 2.0, 8.0])
-
-
 def test_presets_flip_exactly_pn_labels():
-    for setting in map(experiment.setting, ("book", "flips", "rivals", "longer")):
+    for setting in map(experiment.setting, ("book", "longer")):
         for p in setting.flip_prob:
             assert p * setting.n == pytest.approx(round(p * setting.n))

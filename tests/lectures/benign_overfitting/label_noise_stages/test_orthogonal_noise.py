@@ -8,7 +8,7 @@ import torch
 from flbook.data.signal_noise import flipped_labels
 from flbook.dynamics import GramTraining, draw_gram
 from flbook.lectures.benign_overfitting.label_noise_stages import borders
-from flbook.lectures.benign_overfitting.label_noise_stages.orthogonal_noise import OrthogonalNoise
+from flbook.lectures.benign_overfitting.label_noise_stages.orthogonal_noise import OrthogonalNoise, fresh_flips_limit
 from flbook.training.fit import fit
 from flbook.training.optimizers import GradientDescent
 
@@ -90,3 +90,12 @@ def test_boundaries():
 def test_bad_input_gets_a_sentence(call, sentence):
     with pytest.raises(ValueError, match=sentence):
         call()
+
+
+def test_under_fresh_flips_it_rests_where_smoothing_does():
+    p, n_snr2, phi = 0.2, 4.0, 0.8
+    found = fresh_flips_limit(n_snr2, p, tensors(0.0, 0.1, 80.0), phi)
+    assert found["clean"][0] == 0 and found["clean"][1].item() == pytest.approx(0.1 * phi * (0.5 - p), rel=0.1)
+    rest = math.log((1 - p) / p) / (1 + n_snr2 / (2 * phi))
+    assert found["clean"][-1].item() == pytest.approx(rest, rel=1e-6)
+    torch.testing.assert_close(found["signal"], n_snr2 / (2 * phi) * found["clean"])

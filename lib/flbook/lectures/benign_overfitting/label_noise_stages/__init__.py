@@ -8,24 +8,22 @@ Measured besides: the same error on fresh noise, the limit of orthogonal noise p
 (`orthogonal_noise`), from which the boundaries 1/(1 - 2p) and 1/(1 - 4p) come, and the rivals.
 """
 
-import math
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 import xarray as xr
 from torch import Tensor
 
-from flbook import devices, fits, measures
+from flbook import devices, measures
 from flbook.domains import Count, FlipProbability, Natural, NonNegative, Positive
 from flbook.dynamics.frozen import FrozenGramTraining
 from flbook.dynamics.gram import GramTraining
 from flbook.dynamics.wishart import check_room, draw_training
+from flbook.lectures.benign_overfitting.label_noise_stages.network_parts import spoken
 from flbook.lectures.benign_overfitting.label_noise_stages.orthogonal_noise import OrthogonalNoise
 from flbook.lectures.benign_overfitting.label_noise_stages.recycled import RecycledTest
-from flbook.lectures.benign_overfitting.label_noise_stages.recycled_noise import RecycledNoise
 from flbook.rivals import RIVALS, Rival, rival
-from flbook.runs import Experiment, Grid, axis, labelled
+from flbook.runs import Experiment, Grid, axis
 from flbook.shapes import Quantity
 from flbook.training.fit import fit, log_steps
 from flbook.training.optimizers import GradientDescent
@@ -71,11 +69,6 @@ experiment = Experiment(
         "tiny": ("Without and with a first stage, the rivals beside the network", dict(
             model=("network", *RIVALS), d=(500, 10**8), n_snr2=(1.0, 12.0), seed=(0, 1, 2), n=20, m=6, lr=0.3,
             steps=30, points=16)),
-        "flips": ("Fewer and more flipped labels, in the limit of orthogonal noise", dict(
-            flip_prob=(0.1, 0.3), d=(10**9,), n_snr2=(1.0, 1.5, 2.0, 3.0, 5.0, 10.0), n=60)),
-        "rivals": ("The models whose features do not move", dict(
-            model=("linear", "lazy", "frozen"), d=(10**9,),
-            n_snr2=(1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0))),
         "longer": ("Eight flip probabilities, two dimensions, sixteen signal strengths, training four times as long",
                    dict(flip_prob=tuple(round(0.04 * k, 2) for k in range(1, 9)),
                         n_snr2=tuple(float(f"{2 ** (k / 3):.3g}") for k in range(16)), seed=tuple(range(12)),
@@ -115,12 +108,6 @@ def step_size(setting: Setting, like: Tensor) -> Tensor:
     return (setting.lr * setting.n * setting.m / d)[:, None, None].expand(len(setting.flip_prob), -1, -1, -1).to(like)
 
 
-def outputs(training: GramTraining | FrozenGramTraining, params: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
-    """The output on the signal alone, S ``(*E,)``, and on every noise patch alone, ``(*E, n)``."""
-    plus, minus = training.signal_outputs(params)
-    return (plus - minus) / 2, training.noise_outputs(params, training.training_noise(params))
-
-
 def quantities(training: GramTraining | FrozenGramTraining, points: int = 128) -> list[Quantity]:
     """What is recorded while training."""
     flipped = training.y != training.observed
@@ -133,11 +120,10 @@ def quantities(training: GramTraining | FrozenGramTraining, points: int = 128) -
         return mean((training.predict(params) * training.observed > 0).to(training.y), group)
 
     def own_noise(params, group):
-        return mean(outputs(training, params)[1] * training.observed, group)
+        return mean(spoken(training, params)[1], group)
 
-    def error(params, cosine):
-        law = RecycledNoise.overlap(cosine)
-        return measures.test_error(RecycledTest(training, law) if cosine else training, params, points)
+    def error(params, test):
+        return measures.test_error(test, params, points)
 
     rows = [
         Quantity(f"fitted_{name}", lambda params, group=group: fitted(params, group), (),
@@ -148,9 +134,10 @@ def quantities(training: GramTraining | FrozenGramTraining, points: int = 128) -
     ]
     return [
         *rows,
-        Quantity("signal", lambda params: outputs(training, params)[0], (), "said about the signal, S"),
-        Quantity("test_recycled", lambda params: error(params, 1.0), (), "test error, training noise", "fraction"),
-        Quantity("test_fresh", lambda params: error(params, 0.0), (), "test error, fresh noise", "fraction"),
+        Quantity("signal", lambda params: spoken(training, params)[0], (), "said about the signal, S"),
+        Quantity("test_recycled", lambda params: error(params, RecycledTest(training)), (),
+                 "test error, training noise", "fraction"),
+        Quantity("test_fresh", lambda params: error(params, training), (), "test error, fresh noise", "fraction"),
         Quantity("train_loss", training.train_loss, (), "training loss", "nats"),
     ]
 
@@ -173,46 +160,6 @@ def limit(setting: Setting, model: str = "network") -> xr.Dataset:
     rule, axes = GradientDescent(setting.lr * speed), ("flip_prob", "n_snr2")
     history = fit(groups, rule, setting.steps, record, axes, log_steps(setting.steps, 20)).history
     return history.assign_coords(setting.coordinates(*axes))
-
-
-@experiment.also
-def margins(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """Observed label times output of every training sample, step by step; of the first member of every axis."""
-    training = problem(setting, device)
-    record = [Quantity("margin", lambda params: training.predict(params) * training.observed, ("sample",),
-                       "observed label times output")]
-    rule = GradientDescent(step_size(setting, training.gram.w_w))
-    history = fit(training, rule, setting.steps, record, AXES, log_steps(setting.steps, 24)).history
-    flipped = (training.y != training.observed)[0, 0, 0, 0].cpu().numpy()
-    return history.isel(dict.fromkeys(AXES, 0)).assign_coords(flipped=("sample", flipped))
-
-
-def overlap(setting: Setting, cosines: tuple[float, ...], device: str = "cpu") -> xr.Dataset:
-    """Test error after training against the cosine of test noise with training noise, and where it would fall.
-
-    `test_error` has the dimensions (cosine, flip_prob, d, seed, n_snr2). `predicted` is the share p/2 of test samples
-    times the share of flipped samples for which cosine times N exceeds S: that a ReLU network, homogeneous, makes the
-    more of noise the more it resembles what it memorised.
-    """
-    training = problem(setting, device)
-    params = fit(training, GradientDescent(step_size(setting, training.gram.w_w)), setting.steps).params
-    signal, noise = outputs(training, params)
-    wrong, predicted = [], []
-    for cosine in cosines:
-        test = RecycledTest(training, RecycledNoise.overlap(cosine))
-        wrong.append(measures.test_error(test, params, setting.points))
-        beaten = cosine * noise * training.observed > signal[..., None]
-        predicted.append(beaten.to(noise).mean(-1) / 2)
-    dims, cosine = ("cosine", *AXES), ("cosine", list(cosines), "cosine of test noise with training noise")
-    return labelled({"test_error": (dims, wrong, "test error", "fraction"),
-                     "predicted": (dims, predicted, "share with cosine · N > S, halved", "fraction")},
-                    {"cosine": cosine} | setting.coordinates(*AXES))
-
-
-def crossing(curves: xr.DataArray, x: str, level: float) -> fits.Fit:
-    """Where the mean over the seeds crosses a level as x grows, and where each seed's own curve does."""
-    each = [float(fits.crossing(curves.isel(seed=[k]), x, level)) for k in range(curves.sizes["seed"])]
-    return fits.Fit(float(fits.crossing(curves, x, level)), (math.nan, math.nan), np.array(each))
 
 
 @experiment.kept

@@ -31,12 +31,11 @@ class FlippedImages(Checked):
     images: Images
     n: Count = 200  # training samples
     flip_prob: FlipProbability = 0.2  # p
-    unseen: Images | None = None  # pictures to test on; None takes those of `images` that training leaves out
 
     def __post_init__(self):
         super().__post_init__()
         smallest = min(int((self.images.y == sign).sum()) for sign in (1, -1))
-        most = 2 * smallest - (1 if self.unseen is None else 0)
+        most = 2 * smallest - 1
         if not 2 <= self.n <= most:
             raise ValueError(f"n must lie between 2 and {most}, since the smaller class has {smallest} pictures; got "
                              f"{self.n}")
@@ -48,11 +47,7 @@ class FlippedImages(Checked):
         return PictureSample(self._standard(self.images.pixels)[places], observed, y)
 
     def draw_test(self, seed: int | tuple[int, ...] = 0) -> PictureSample:
-        """Every picture that `draw` with this seed leaves out, or those of `unseen`, with their true labels."""
-        if self.unseen is not None:
-            y, x = self.unseen.y, self._standard(self.unseen.pixels)
-            many = () if isinstance(seed, int) else (len(seed),)
-            return PictureSample(x.expand(*many, *x.shape), y.expand(*many, -1), y.expand(*many, -1))
+        """Every picture that `draw` with this seed leaves out, with their true labels."""
         places = rng.over_seeds(lambda one: self._split(one)[1], seed)
         y = self.images.y[places]
         return PictureSample(self._standard(self.images.pixels)[places], y, y)

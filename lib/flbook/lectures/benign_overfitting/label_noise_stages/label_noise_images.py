@@ -3,8 +3,7 @@
 Claim (Han et al. 2025, Figure on CIFAR-10 with VGG): training fits clean pictures first, and accuracy on fresh ones is
 best then; later the flipped ones are fitted, and accuracy falls.
 
-The default is a small convolutional network on scikit-learn's digits; the preset `cifar` is a VGG on CIFAR-10's
-airplanes and automobiles, for a GPU.
+Here: a small convolutional network on scikit-learn's digits.
 """
 
 from dataclasses import dataclass
@@ -14,14 +13,12 @@ import torch
 import xarray as xr
 
 from flbook import devices
-from flbook.data.images import cifar10, digits
+from flbook.data.images import digits
 from flbook.domains import Count, FlipProbability, Natural, Positive
 from flbook.lectures.benign_overfitting.label_noise_stages.flipped_images import FlippedImages
-from flbook.lectures.benign_overfitting.label_noise_stages.vgg import VGG
 from flbook.models import ConvNet, identity
-from flbook.runs import Experiment, Grid, axis, single_precision
+from flbook.runs import Experiment, Grid, axis
 from flbook.shapes import Quantity
-from flbook.training.batches import Batches
 from flbook.training.fit import fit
 from flbook.training.network import Training
 from flbook.training.optimizers import Momentum
@@ -32,14 +29,13 @@ from flbook.training.problem import Problem
 class Setting(Grid):
     """Everything the experiment depends on. In the book: digits 3 and 8, a fifth of the labels flipped."""
 
-    model: tuple[Literal["network", "linear", "lazy", "vgg"], ...] = axis(["network"], "model")  # network: a ConvNet
-    pair: tuple[str, ...] = axis(["3 8"], "classes")  # two digits, or two names of CIFAR-10
+    model: tuple[Literal["network", "linear", "lazy"], ...] = axis(["network"], "model")  # network: a ConvNet
+    pair: tuple[str, ...] = axis(["3 8"], "classes")  # two digits
     flip_prob: tuple[FlipProbability, ...] = axis([0.2], "flip probability p")  # exactly pn labels flipped
     seed: tuple[Natural, ...] = axis(range(10), "seed")  # of pictures and of weights
     n: Count = 140  # training pictures
     lr: Positive = 0.05  # of momentum with beta = 0.9
     epochs: Count = 120
-    batch: Count | None = None  # pictures a step; None is all of them, one step an epoch
     every: Count = 5  # epochs between records
 
     def check(self) -> None:
@@ -53,43 +49,28 @@ class Setting(Grid):
 
 
 experiment = Experiment(
-    Setting, version=1, loops=("model", "pair", "flip_prob"), chunk={"model": 1}, stored="longer",
+    Setting, version=1, loops=("model", "pair", "flip_prob"), chunk={"model": 1},
     presets={
         "tiny": ("Two pairs of digits, the network and its lazy rival, two epochs", dict(
             model=("network", "lazy"), pair=("3 8", "1 7"), seed=(0, 1), n=30, epochs=2, every=2)),
-        "rivals": ("The same network without its activation: a linear function of the pixels", dict(
-            model=("linear",))),
-        "longer": ("Two pairs of digits, two flip probabilities, the linear and the lazy rival", dict(
-            model=("network", "linear", "lazy"), pair=("3 8", "4 9"), flip_prob=(0.1, 0.2), n=200, epochs=150)),
-        "cifar": ("For a GPU: a VGG with 11 layers on CIFAR-10's first two classes, 10 000 training pictures", dict(
-            model=("vgg",), pair=("airplane automobile",), seed=(0, 1, 2), n=10000, lr=0.01, epochs=60, batch=100,
-            every=1)),
     },
 )
-experiment.kept(single_precision)
 
 
 def pictures(pair: str, n: int, flip_prob: float) -> FlippedImages:
-    """The two classes that `pair` names, with CIFAR-10's own test pictures if they are its classes."""
+    """The two digits that `pair` names."""
     first, _, second = pair.partition(" ")
-    if first.isdigit() and second.isdigit():
-        return FlippedImages(digits((int(first), int(second))), n, flip_prob)
-    return FlippedImages(cifar10((first, second)), n, flip_prob, cifar10((first, second), train=False))
+    return FlippedImages(digits((int(first), int(second))), n, flip_prob)
 
 
 def problem(setting: Setting, model: str, data: FlippedImages, device: str) -> Problem:
     """The training problem of all seeds, each with its own pictures and weights."""
     sample = data.draw(setting.seed)
     image = tuple(sample.x.shape[-3:])
-    if model == "vgg":
-        network = VGG(image, plan="11", seed=setting.seed)
-    else:
-        linear = {"activation": identity, "pool": "mean"} if model == "linear" else {}
-        network = ConvNet(image, filters=(8, 16), classes=1, seed=setting.seed, **linear)
+    linear = {"activation": identity, "pool": "mean"} if model == "linear" else {}
+    network = ConvNet(image, filters=(8, 16), classes=1, seed=setting.seed, **linear)
     where = devices.device(device)
     network, x, observed = network.to(where), sample.x.to(where, torch.float32), sample.observed.to(where)
-    if setting.batch is not None:
-        return Batches(Training(network, x, observed), setting.batch, setting.seed[0])
     plain = Training(network, x, observed)
     return plain.lazy() if model == "lazy" else plain
 
@@ -123,12 +104,10 @@ def cell(s: Setting, device: str) -> xr.Dataset:
                  "accuracy on fresh pictures", "fraction"),
         Quantity("small_loss", small_loss, (), "wrong labels among those of small loss", "fraction"),
     ]
-    per_epoch = 1 if s.batch is None else s.n // s.batch
-    at = [epoch * per_epoch for epoch in range(0, s.epochs + 1, s.every)]
+    at = list(range(0, s.epochs + 1, s.every))  # all pictures in one step, so a step is an epoch
     history = fit(task, Momentum(s.lr, 0.9), at[-1], record, ("seed",), at).history
     epoch = {"long_name": "epoch", "units": "1"}
-    return history.assign_coords(step=history.step // per_epoch).rename(step="epoch").assign_coords(
-        epoch=("epoch", [step // per_epoch for step in at], epoch))
+    return history.rename(step="epoch").assign_coords(epoch=("epoch", at, epoch))
 
 
 run = experiment.run

@@ -97,3 +97,27 @@ class OrthogonalNoise(PopulationProblem):
         signal, p = params["signal"][..., None], self.flip_prob
         flipped, clean = ((params[name] > signal).to(signal) @ self.weight for name in ("flipped", "clean"))
         return (p * flipped + (1 - p) * clean) / 2
+
+
+def fresh_flips_limit(n_snr2: float, flip_prob: float, time: Float[Tensor, " times"], phi: float = 0.5) -> Params:
+    r"""S and N under labels that are right, and flipped afresh in every step: the mean of the flow, at the given times.
+
+    .. math:: \dot N = \varphi\,\big(1 - p - \varsigma(S + N)\big), \qquad S = \frac{n\,\mathrm{SNR}^2}{2\varphi}\,N
+
+    It comes to rest at the margin :math:`S + N = \log\frac{1 - p}{p}`. Source: derived in the lecture on label noise.
+
+    Examples
+    --------
+    >>> rest = fresh_flips_limit(2.0, 0.2, torch.tensor([0.0, 60.0]).double())
+    >>> rest["signal"][-1] / rest["clean"][-1], round(float((rest["signal"] + rest["clean"])[-1]), 3)
+    (tensor(2., dtype=torch.float64), 1.386)
+    """
+    b, noise, now, found = n_snr2 / (2 * phi), torch.zeros_like(time[0]), 0.0, []
+    for until in time.tolist():
+        steps = max(1, round((until - now) / 0.01))
+        for _ in range(steps):
+            noise = noise + (until - now) / steps * phi * (1 - flip_prob - torch.sigmoid((1 + b) * noise))
+        now = until
+        found.append(noise)
+    clean = torch.stack(found)
+    return {"signal": b * clean, "clean": clean}
