@@ -7,8 +7,8 @@ import torch
 
 from flbook import measures
 from flbook.data import SignalNoise
-from flbook.lectures.benign_overfitting.graphs_and_output_layers.both_layers import TwoLayerTraining
-from flbook.lectures.benign_overfitting.graphs_and_output_layers.trainable import TrainableCNN
+from flbook.lectures.benign_overfitting.output_layers.both_layers import TwoLayerTraining
+from flbook.lectures.benign_overfitting.output_layers.trainable import TrainableCNN
 from flbook.models import LeakyReLU, ReLUPower, relu, softplus
 from flbook.training.fit import fit
 from flbook.training.network import Training

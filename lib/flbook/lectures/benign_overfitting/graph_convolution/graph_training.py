@@ -14,7 +14,7 @@ from torch import Tensor
 
 from flbook.dynamics.gram import GramTraining, LazyGramTraining
 from flbook.dynamics.inner_products import Gram
-from flbook.lectures.benign_overfitting.graphs_and_output_layers.graphs import Neighbourhoods
+from flbook.lectures.benign_overfitting.graph_convolution.graphs import Neighbourhoods
 from flbook.training.problem import Params, convert
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from flbook.data import SignalNoise
-from flbook.lectures.benign_overfitting.graphs_and_output_layers.graphs import TwoBlockGraph, on_graph
+from flbook.lectures.benign_overfitting.graph_convolution.graphs import TwoBlockGraph, on_graph
 
 Y = 1.0 - 2.0 * (torch.arange(60) % 2).double()
 SEEDS = tuple(range(40))
@@ -70,8 +70,9 @@ def test_patches_on_a_graph():
 
 @pytest.mark.parametrize("options, sentence", [
     (dict(n=7), "n must be even, for two classes of equal size; got 7"),
-    (dict(contrast=1.0), "contrast must be a number above 1; got 1.0"),
+    (dict(contrast=0.0), "contrast must be a number above 0; got 0.0"),
     (dict(n=10, degree=7.0), r"degree must lie in \[0, 6\], so that p is a probability; got 7"),
+    (dict(n=10, degree=7.0, contrast=0.2), r"degree must lie in \[0, 6\], so that p is a probability; got 7"),
 ])
 def test_bad_graphs_are_one_sentence(options, sentence):
     with pytest.raises(ValueError, match=sentence):

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from flbook.lectures.benign_overfitting.graphs_and_output_layers.trainable import TrainableCNN
+from flbook.lectures.benign_overfitting.output_layers.trainable import TrainableCNN
 from flbook.models import TwoLayerCNN
 
 

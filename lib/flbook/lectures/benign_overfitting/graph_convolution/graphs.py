@@ -1,7 +1,7 @@
 """Signal-noise data on a graph: the samples are nodes of a two-block stochastic block model."""
 
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -9,9 +9,7 @@ from torch import Tensor
 
 from flbook import rng
 from flbook.data.signal_noise import Sample, SignalNoise, alternating_labels
-from flbook.domains import Checked, Count, NonNegative, Range
-
-Contrast = Annotated[float, Range(1, ends="(]")]  # more edges inside a class than between the classes
+from flbook.domains import Checked, Count, NonNegative, Positive
 
 
 class Neighbourhoods(NamedTuple):
@@ -23,7 +21,7 @@ class Neighbourhoods(NamedTuple):
 
 @dataclass(frozen=True)
 class TwoBlockGraph(Checked):
-    r"""n nodes in two classes of equal size; an edge with probability p inside a class and s < p between the classes.
+    r"""n nodes in two classes of equal size; an edge with probability p inside a class and s between the classes.
 
     The graph convolution replaces every feature by the mean over a node and its neighbours,
 
@@ -37,14 +35,14 @@ class TwoBlockGraph(Checked):
 
     n: Count = 100  # nodes, even
     degree: NonNegative = 12.0  # D = n (p + s) / 2, expected number of neighbours; 0 is no graph at all
-    contrast: Contrast = 5.0  # p / s
+    contrast: Positive = 5.0  # p / s; below 1 most neighbours are of the other class
 
     def __post_init__(self):
         super().__post_init__()
         if self.n % 2:
             raise ValueError(f"n must be even, for two classes of equal size; got {self.n}")
-        if self.within > 1:
-            top = self.n * (1 + 1 / self.contrast) / 2
+        if max(self.within, self.between) > 1:
+            top = self.n * (1 + self.contrast) / max(self.contrast, 1) / 2
             raise ValueError(f"degree must lie in [0, {top:g}], so that p is a probability; got {self.degree}")
 
     @property

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import torch
 
-from flbook.lectures.benign_overfitting import graphs_and_output_layers as graphs
-from flbook.lectures.benign_overfitting.graphs_and_output_layers import experiment
+from flbook.lectures.benign_overfitting import graph_convolution as graphs
+from flbook.lectures.benign_overfitting.graph_convolution import experiment
 
 TINY = experiment.setting("tiny", model=("network",), steps=200)
 
@@ -18,3 +18,10 @@ def test_private_noise_is_as_short_but_not_shared():
     alone = [torch.diag_embed(part.diagonal(dim1=-2, dim2=-1)) for part in (shared, private)]
     off = [(part - own).abs().mean() / scale for part, own in zip((shared, private), alone, strict=True)]
     assert off[0] > 0.03 and off[1] < 0.002
+
+
+def test_the_edges_tell_the_classes_where_they_are_many():
+    setting = graphs.Setting(seed=tuple(range(8)))
+    assert (graphs.edges_alone(48.0, setting) == 0).all()
+    blind = graphs.edges_alone(24.0, replace(setting, contrast=1.0))
+    assert (blind > 0.3).all() and (blind <= 0.5).all()

@@ -9,12 +9,12 @@ import torch
 from flbook import measures
 from flbook.data import SignalNoise
 from flbook.dynamics.inner_products import Gram
-from flbook.lectures.benign_overfitting.graphs_and_output_layers.graph_training import (
+from flbook.lectures.benign_overfitting.graph_convolution.graph_training import (
     GraphTraining,
     LazyGraphTraining,
     convolved,
 )
-from flbook.lectures.benign_overfitting.graphs_and_output_layers.graphs import TwoBlockGraph, on_graph
+from flbook.lectures.benign_overfitting.graph_convolution.graphs import TwoBlockGraph, on_graph
 from flbook.models import ReLUPower, TwoLayerCNN, identity, softplus
 from flbook.training.fit import fit
 from flbook.training.network import Training

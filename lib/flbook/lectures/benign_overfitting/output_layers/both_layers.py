@@ -19,7 +19,7 @@ from torch import Tensor
 
 from flbook.dynamics.gram import GramTraining
 from flbook.dynamics.inner_products import Gram
-from flbook.lectures.benign_overfitting.graphs_and_output_layers.trainable import TrainableCNN
+from flbook.lectures.benign_overfitting.output_layers.trainable import TrainableCNN
 from flbook.shapes import signs
 from flbook.training.problem import Params
 
