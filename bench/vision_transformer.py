@@ -15,8 +15,8 @@ from torch import nn
 
 from flbook.lectures.benign_overfitting.vision_transformer import experiment
 
-SETTING = experiment.setting("book", model=("transformer",))
-CELLS = SETTING.snr[4:10:5]  # of every n, for the loop
+SETTING = experiment.setting("book", model=("transformer",), d=(1200,), n=(4, 8, 16))
+CELLS = SETTING.n_snr2[3:9:5]  # of every n, for the loop
 REPEATS = 5
 
 
@@ -61,8 +61,8 @@ def one_network(n: int, d: int, snr: float) -> float:
 def loop() -> tuple[float, list[float]]:
     """Seconds for the whole grid, scaled from the sample, and the test losses of the sample."""
     begin = time.perf_counter()
-    losses = [one_network(n, d, snr) for d in SETTING.d for n in SETTING.n for snr in CELLS]
-    share = len(CELLS) / (len(SETTING.snr) * len(SETTING.seed))
+    losses = [one_network(n, d, (a / n) ** 0.5) for d in SETTING.d for n in SETTING.n for a in CELLS]
+    share = len(CELLS) / (len(SETTING.n_snr2) * len(SETTING.seed))
     return (time.perf_counter() - begin) / share, losses
 
 
@@ -85,7 +85,7 @@ def main() -> None:
         seconds, dataset = ensemble()
         ours.append(seconds)
     mean = torch.tensor(losses).mean(0)
-    cells = dataset.test_loss.sel(snr=list(CELLS)).mean("seed").squeeze(("model", "d"))
+    cells = dataset.test_loss.sel(n_snr2=list(CELLS)).mean("seed").squeeze(("model", "d"))
     found = {
         "seconds for 300 networks, one at a time (scaled)": min(theirs),
         "seconds for 300 networks, one ensemble": min(ours),

@@ -8,13 +8,13 @@ from torch import nn
 from whole_library import classes
 
 from flbook.data import LinearPrompts, SignalNoise, SingleIndex, TaskPool
+from flbook.data.crops import TwoClassPictures
 from flbook.data.images import ImageNoise, digits
 from flbook.data.ten_digits import ten_digits
 from flbook.domains import Checked
-from flbook.lectures.benign_overfitting.graphs_and_output_layers.trainable import TrainableCNN
 from flbook.lectures.benign_overfitting.label_noise_stages.flipped_images import FlippedImages
-from flbook.lectures.benign_overfitting.label_noise_stages.vgg import VGG
 from flbook.lectures.benign_overfitting.leaky_relu.mixture import Mixture
+from flbook.lectures.benign_overfitting.output_layers.trainable import TrainableCNN
 from flbook.lectures.benign_overfitting.shared.tokens import TokenSelection
 from flbook.lectures.benign_overfitting.token_selection.token_attention import TokenAttention
 from flbook.lectures.benign_overfitting.vision_transformer.two_signals import TwoSignals
@@ -37,11 +37,9 @@ from flbook.lectures.in_context_learning.shared.prompt_pool import PromptPool
 from flbook.lectures.in_context_learning.shared.single_index_prompts import SingleIndexPrompts
 from flbook.lectures.in_context_learning.vector_arithmetic.factual_recall import FactualRecall
 from flbook.lectures.in_context_learning.what_is_icl.shifted_prompts import SHIFTS, ShiftedPrompts
-from flbook.lectures.representation.features_in_real_networks.coloured_digits import ColouredDigits
-from flbook.lectures.representation.shared.teacher import Teacher
+from flbook.lectures.representation.lazy_and_mean_field.teacher import Teacher
 from flbook.lectures.training_strategies.expert_clusters.index_clusters import IndexClusters
 from flbook.lectures.training_strategies.mixture_of_experts.clustered import ExpertClusters
-from flbook.lectures.training_strategies.rules_on_pictures.crops import TwoClassPictures
 from flbook.lectures.training_strategies.shared.common_and_rare import CommonAndRare
 from flbook.lectures.training_strategies.shared.environments import Environments
 from flbook.lectures.training_strategies.shared.margins import Margins
@@ -62,7 +60,7 @@ SAMPLES = [
       for orthogonal in (False, True) for exact in (False, True)),
     SingleIndex(n=4, d=3), Teacher(n=5, d=3, k=2), TokenSelection(n=6, d=8, tokens=5), ImageNoise(digits(), n=6),
     FlippedImages(digits(), n=6), Mixture(n=8, d=12), TwoSignals(n=6, d=8, tokens=4), XorSignalNoise(n=8, d=10),
-    SparseParity(n=9, d=7, k=3), ColouredDigits(n=10), ColouredClasses(n=1780), SparseNoise(n=6, d=12, s=3),
+    SparseParity(n=9, d=7, k=3), ColouredClasses(n=1780), SparseNoise(n=6, d=12, s=3),
     ExpertClusters(n=6, d=12, clusters=2), TwoTokens(n=6, d=12, s=3),
     TwoModalities(n=6, d=8), TwoClassPictures(n=6, held_out=4, fresh=6),
     TwoClassPictures("digits", n=6, held_out=4, fresh=6),
@@ -92,7 +90,6 @@ CONTEXT = Context(normal(2, 5, 6, 3), normal(2, 5, 6)), normal(2, 5, 1, 3)
 WORDS = Context(normal(2, 5, 6, 3), normal(2, 5, 6, 3)), CONTEXT[1]
 NETWORKS = [  # a network of given seeds, and what two members of it are asked
     (lambda seed: TrainableCNN(7, 3, 0.2, v_0=0.1, seed=seed), normal(2, 5, 2, 7)),
-    (lambda seed: VGG((1, 8, 8), "small", seed=seed), normal(2, 3, 1, 8, 8)),
     (lambda seed: TwoLayer(3, 8, seed=seed, dtype=torch.float32), normal(2, 5, 3)),
     (lambda seed: TokenAttention(torch.ones(7), False, seed), normal(2, 5, 4, 7)),
     (lambda seed: TokenAttention(torch.ones(7), True, seed), normal(2, 5, 4, 7)),

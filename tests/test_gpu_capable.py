@@ -20,17 +20,17 @@ from flbook.data.prompts import LinearPrompts, Prompts, map_tensors
 from flbook.dynamics import Gram, GramTraining
 from flbook.dynamics.patches import PatchTraining
 from flbook.dynamics.weights import WeightTraining
-from flbook.lectures.benign_overfitting.graphs_and_output_layers import graph_training, graphs
-from flbook.lectures.benign_overfitting.graphs_and_output_layers.both_layers import TwoLayerTraining
-from flbook.lectures.benign_overfitting.graphs_and_output_layers.trainable import TrainableCNN
+from flbook.lectures.benign_overfitting.graph_convolution import graph_training, graphs
 from flbook.lectures.benign_overfitting.label_noise_stages.orthogonal_noise import OrthogonalNoise
-from flbook.lectures.benign_overfitting.label_noise_stages.vgg import VGG
 from flbook.lectures.benign_overfitting.leaky_relu.mixture import Mixture
 from flbook.lectures.benign_overfitting.leaky_relu.single_patch import SinglePatchTraining
+from flbook.lectures.benign_overfitting.output_layers.both_layers import TwoLayerTraining
+from flbook.lectures.benign_overfitting.output_layers.trainable import TrainableCNN
 from flbook.lectures.benign_overfitting.shared.pooled_tokens import PooledTraining
 from flbook.lectures.benign_overfitting.shared.token_gram import TokenTraining
 from flbook.lectures.benign_overfitting.shared.tokens import TokenSelection
 from flbook.lectures.benign_overfitting.token_selection.token_attention import TokenAttention
+from flbook.lectures.benign_overfitting.vision_transformer.token_filters import FilterTraining
 from flbook.lectures.benign_overfitting.vision_transformer.token_span import SpanTraining
 from flbook.lectures.benign_overfitting.vision_transformer.two_signals import TwoSignals
 from flbook.lectures.benign_overfitting.xor.clusters import XorSignalNoise
@@ -158,6 +158,11 @@ def span() -> SpanTraining:
     return SpanTraining.of(data, data.draw(0), VisionTransformer(D, M, dtype=torch.float64))
 
 
+def filters() -> FilterTraining:
+    part = span()
+    return FilterTraining(part.gram[..., :-1, :-1], part.observed, part.y, L, part.sigma_xi)
+
+
 def xor() -> XorGramTraining:
     sample = XorSignalNoise(n=8, d=D).draw((0, 1))
     return XorGramTraining.of(sample, cnn(dtype=torch.float64))
@@ -183,7 +188,6 @@ NETWORKS = {  # a network and what it is asked
     TrainableCNN: lambda: (TrainableCNN(D, M), SAMPLE.x.float()),
     FrozenCNN: lambda: (FrozenCNN(cnn(bias=True), SAMPLE.x.float()), SAMPLE.x.float()),
     ConvNet: lambda: (ConvNet(), torch.randn(3, 1, 8, 8)),
-    VGG: lambda: (VGG((1, 8, 8), "small"), torch.randn(3, 1, 8, 8)),
     TwoLayer: lambda: (TwoLayer(D, 4, dtype=torch.float32), torch.randn(3, D)),
     TiedDenoiser: lambda: (TiedDenoiser(D, M, 0.5), torch.randn(3, 2, D)),
     MLP: lambda: (MLP((D, 4)), torch.randn(3, D)),
@@ -257,6 +261,7 @@ PROBLEMS = {
     "TokenTraining": tokens,
     "PooledTraining": lambda: PooledTraining.of(tokens(False)),
     "SpanTraining": span,
+    "FilterTraining": filters,
     "ContrastiveTraining": lambda: drawn_pairs(TwoModalities(n=4, d=20), M, 0.1, TWO_MODALITIES, 2, (0, 1)),
     "PromptTraining": lambda: PromptTraining(LinearAttention(torch.zeros(3, 3), N), given_prompts()),
     "MomentTraining": lambda: MomentTraining(LinearPrompts(n=N, d=3), 2, 4, (0, 1)),

@@ -8,7 +8,6 @@ from scipy.special import ndtr
 from flbook import theory
 from flbook.data import SignalNoise
 from flbook.estimators import averaging
-from flbook.lectures.benign_overfitting.token_selection import selection
 
 
 def test_kou_variable_and_boundary_by_hand():
@@ -60,27 +59,3 @@ def test_averaging_by_hand():
     x = torch.tensor([[1.0, 2.0], [3.0, -1.0]])
     observed = torch.tensor([[1.0, -1.0], [1.0, 1.0]])
     assert averaging(x.expand(2, 2, 2), observed).tolist() == [[-2.0, 3.0], [4.0, 1.0]]
-
-
-def test_closed_forms_of_token_selection():
-    assert selection.uniform_attention_error(5.0) == pytest.approx(0.105650, abs=1e-6)
-    assert selection.opposed_token_share(0.0) == pytest.approx(1 / 8, rel=1e-6), "without a signal any of eight"
-    assert selection.opposed_token_share(200.0) == pytest.approx(1.0, abs=1e-6)
-    weak = selection.selection_ratio(20, 1.0, 10**6)
-    assert weak == pytest.approx(0.361 * np.sqrt(theory.kou_variable(20, 1.0, 10**6)), rel=2e-3)
-    none, some = (selection.selection_ratio(20, 5.0, 4500, flip_prob=p) for p in (0.0, 0.2))
-    assert none > some
-
-
-def test_the_selection_ratio_is_that_of_the_least_norm_direction():
-    n, tokens, mu_norm, d = 10, 8, 6.0, 300
-    basis = np.concatenate([mu_norm * np.eye(2), np.zeros((n * tokens, 2))]).T  # signals, then orthogonal noise
-    x = np.sqrt(d) * np.eye(2 + n * tokens)[2:].reshape(n, tokens, -1)
-    x[:, 0] += basis[np.arange(n) % 2]
-    rows = []
-    for i in range(n):
-        chosen = 3 if i < 2 else 0  # one flipped sample a class
-        rows += [x[i, chosen] - x[i, other] for other in range(tokens) if other != chosen]
-    u = np.linalg.lstsq(np.array(rows), np.ones(len(rows)), rcond=None)[0]
-    ratio = basis[0] @ u / np.linalg.norm(u)
-    assert selection.selection_ratio(n, mu_norm, d, flip_prob=0.2, tokens=tokens) == pytest.approx(ratio, rel=1e-9)

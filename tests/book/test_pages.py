@@ -96,6 +96,7 @@ SECOND_FORM = {
     "benign_overfitting/label_noise_stages",
     "benign_overfitting/relu_heatmap",
     "benign_overfitting/relu_power_phase",
+    "benign_overfitting/token_selection",
     "benign_overfitting/vision_transformer",
     "benign_overfitting/xor",
     "in_context_learning/attention_landscape",

@@ -10,10 +10,10 @@ CONTEXT = "in_context_learning/"
 REPRESENTATION = "representation/"
 REFUSED = [
     (BENIGN + "double_descent", dict(data="digits", noise=1.5), r"noise must lie in \[0, 1\] for digits, a share of "),
-    (BENIGN + "graphs_and_output_layers", dict(degree=(0.0, 30.0)), r"degree must lie in \[0, 12\], so that p is a pr"),
-    (BENIGN + "graphs_and_output_layers", dict(n=21), "n must be even"),
-    (BENIGN + "graphs_and_output_layers", dict(d=30), r"d must be at least n \+ k \+ 1 = 37"),
-    (BENIGN + "output_layer", dict(d=40), r"d must be at least n \+ k \+ 1 = 41"),
+    (BENIGN + "graph_convolution", dict(degree=(0.0, 30.0)), r"degree must lie in \[0, 12\], so that p is a pr"),
+    (BENIGN + "graph_convolution", dict(n=21), "n must be even"),
+    (BENIGN + "graph_convolution", dict(d=30), r"d must be at least n \+ k \+ 1 = 37"),
+    (BENIGN + "output_layers", dict(d=40), r"d must be at least n \+ k \+ 1 = 41"),
     (BENIGN + "label_noise_images", dict(flip_prob=(0.01,)), "flip_prob must leave at least one flipped .*got 0.01"),
     (BENIGN + "label_noise_images", dict(every=20), "every must lie between 1 and epochs = 2; got 20"),
     (BENIGN + "label_noise_stages", dict(flip_prob=(0.0,)), "flip_prob must leave .* sample of n = 20; got 0.0"),
@@ -52,9 +52,8 @@ REFUSED = [
     (REPRESENTATION + "lazy_and_mean_field", dict(width=(16, 7)), "width must be an even number of neurons"),
     (REPRESENTATION + "lazy_and_mean_field", dict(d=1, directions=2), "2 directions do not fit into d = 1"),
     (REPRESENTATION + "lazy_and_mean_field", dict(lr=20.0), "lr must be at most time; got lr=20, time=10"),
-    (REPRESENTATION + "loss_path_kernel", dict(n=(20, 1000)), "n must be at most .* so that an image is left"),
+    (REPRESENTATION + "loss_path_kernel", dict(n=(20, 1797)), "n must be at most .* so that an image is left"),
     (REPRESENTATION + "loss_path_kernel", dict(width=7), "width must be an even number of neurons"),
-    (REPRESENTATION + "loss_path_kernel", dict(second=1), "classes must be two different digits"),
     ("signal_noise/decomposition", dict(d=(300, 20)), r"d must be at least n \+ k \+ 1 = 27"),
     ("signal_noise/signal_noise_model", dict(d=(64, 1000)), "d must be 64 times a square.*got 1000"),
 ]

@@ -31,7 +31,8 @@ WIDTH, PHONE = 720, 360  # pixels of the picture for a page, and of the one for 
 PX, BIG, SMALL, CELL = 100, 11.5, 10.0, 14.5  # pixels an inch; points of a formula and of a word; pixels of a cell
 CURVES = {"relu": lambda z: 1.5 * np.maximum(z, 0) - 0.5, "cube": lambda z: z**3, "linear": lambda z: z,
           "tanh": lambda z: np.tanh(2 * z), "square": lambda z: 1.5 * z**2 - 0.5,
-          "squared_relu": lambda z: 1.5 * np.maximum(z, 0) ** 2 - 0.5}
+          "squared_relu": lambda z: 1.5 * np.maximum(z, 0) ** 2 - 0.5,
+          "leaky_relu": lambda z: np.maximum(1.4 * z, 0.3 * z) - 0.4}
 SIZES = dict(op=(34, 34), curve=(38, 38), stack=(58, 45), bar=(54, 14), encoder=(66, 62),
              across=(36, 0), brace=(10, 0), dots=(34, 12))  # fmt: skip
 INSIDE = ("box", "out", "op", "encoder", "across", "dots")  # these have their formula inside
@@ -51,7 +52,7 @@ class Node:
         A word or two beside the formula.
     holds
         What it holds, as in ``"signal*3 noise*2"``; of a curve, ``"relu"``, ``"cube"``, ``"square"``,
-        ``"squared_relu"`` or ``"linear"``.
+        ``"squared_relu"``, ``"leaky_relu"`` or ``"linear"``.
     lane
         Where it stands across the flow; without it the things of a stage stand evenly about 0.
     faint

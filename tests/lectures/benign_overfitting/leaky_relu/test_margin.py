@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from scipy.special import ndtr
 from sklearn.svm import SVC
 
 from flbook import estimators
@@ -41,22 +42,39 @@ def test_its_limit(ratio):
     data = Mixture(n=n, d=ratio * n, gamma=0.05, flip_prob=0.1)
     sample = data.draw(seeds)
     w = torch.einsum("sn,snd->sd", estimators.hard_margin(sample.x @ sample.x.mT, sample.observed), sample.x)
-    length = w.square().sum(-1).sqrt()
     error = torch.special.ndtr(-w[:, 0] * 0.05**0.5 / (data.sigma_xi * w[:, 1:].square().sum(-1).sqrt()))
-    limit = margin.max_margin(ratio, 0.05, n, 0.1)
-    assert error.mean().item() == pytest.approx(limit.error, rel=0.15)
-    assert (length.mean() / n**0.5).item() == pytest.approx(limit.norm, rel=0.05)
+    assert error.mean().item() == pytest.approx(margin.margin_error(ratio, 5 / 0.95, 0.1), rel=0.15)
 
 
-def test_its_limit_in_high_dimension_by_hand():
-    # noise vectors orthonormal: minimise s^2/gamma + n (1-p)(1-s)^2 + n p (1+s)^2
-    n, gamma, p, d = 100, 0.05, 0.1, 1e9
-    s = (1 - 2 * p) / (1 + 1 / (gamma * n))
-    b = np.sqrt((1 - p) * (1 - s) ** 2 + p * (1 + s) ** 2)
-    limit = margin.max_margin(d / n, gamma, n, p)
-    assert limit.norm == pytest.approx(np.sqrt(s**2 / (gamma * n) + b**2 / (1 - gamma)), rel=0.01)
+@pytest.mark.parametrize("coupling", [0.3, 0.6, 1.0])
+def test_on_orthogonal_noise_it_is_the_shortest_with_squared_slack(coupling):
+    n, p, a = 20, 0.2, 3.0
+    e = torch.ones(n, dtype=torch.float64)
+    e[:4] = -1
+    x_x = a / n * torch.ones(n, n).double() + torch.eye(n).double()  # all true labels +1
+    weight = e * estimators.hard_margin(x_x + (1 / coupling - 1) * torch.eye(n), e)
+    s = margin.signal_response(a, p, coupling)
+    torch.testing.assert_close(weight, coupling * (1 - e * s), rtol=1e-6, atol=1e-9)
+    assert (weight[0] / weight[-1]).item() == pytest.approx(margin.weight_ratio(a, p, coupling))
+    assert margin.coupling_from(margin.weight_ratio(a, p, coupling), a, p) == pytest.approx(coupling)
+    rho = (n / 50) ** 0.5 * weight.square().mean().sqrt().item()  # d = 50
+    assert margin.orthogonal_error(50 / n, a, p, coupling) == pytest.approx(ndtr(-s / rho))
 
 
-def test_few_dimensions_are_one_sentence():
-    with pytest.raises(ValueError, match="max_margin needs d/n >= 1, so that every label can be fitted"):
-        margin.max_margin(0.5, 0.1, 100, 0.1)
+@pytest.mark.parametrize("coupling", [0.6, 1.0])
+def test_its_limit_in_high_dimension_is_that_of_orthogonal_noise(coupling):
+    exact = margin.orthogonal_error(1e5, 0.02, 0.1, coupling)
+    assert margin.margin_error(1e5, 0.02, 0.1, coupling) == pytest.approx(exact, rel=1e-2)
+    assert margin.margin_error(1e4, 0.02, 0.1, 0.3) < margin.margin_error(1e4, 0.02, 0.1, 0.9)
+
+
+def test_averaging_is_the_limit_of_no_coupling():
+    r = 3**2 / 7
+    assert margin.orthogonal_error(1 / 7, 3.0, 0.2, 0.0) == pytest.approx(ndtr(-0.6 * r**0.5))
+    assert margin.orthogonal_error(2.0, 3.0, 0.0, 0.1) == pytest.approx(margin.orthogonal_error(2.0, 3.0, 0.0, 1.0))
+
+
+@pytest.mark.parametrize("wrong", [(0.5, 0.1, 0.1), (2, 0.1, 0.1, 0.0), (2, -1.0, 0.1)])
+def test_what_it_needs_is_one_sentence(wrong):
+    with pytest.raises(ValueError, match="margin_error needs d/n >= 1, so that every label can be fitted"):
+        margin.margin_error(*wrong)

@@ -24,12 +24,34 @@ def test_the_rival_is_the_network_with_frozen_attention():
 
 
 def test_the_first_step_reads_the_signal_n_snr_squared_over_two_times_as_well():
-    setting = Setting(n=(8,), d=(20000,), snr=(0.5, 2.0), seed=tuple(range(4)), tokens=4, sigma_v=1e-6, steps=1)
+    setting = Setting(n=(8,), d=(20000,), n_snr2=(2.0, 32.0), seed=tuple(range(4)), tokens=4, sigma_v=1e-6, steps=1)
     step = vision_transformer.race(setting).sel(step=1).mean("seed")
-    np.testing.assert_allclose(step.gamma / step.rho, 8 * np.array([0.25, 4.0]) / 2, rtol=0.05)
+    np.testing.assert_allclose(step.gamma / step.rho, np.array([2.0, 32.0]) / 2, rtol=0.05)
 
 
-def test_maps_are_attention():
-    maps = vision_transformer.maps(TINY.thinned(n=(4,), d=(120,)))
-    assert maps.dims == ("snr", "query", "key") and maps.shape == (2, 6, 6)
-    np.testing.assert_allclose(maps.sum("key"), 1.0, rtol=1e-5)
+def test_the_score_gap_is_that_of_every_pair_of_tokens():
+    setting = TINY.thinned(d=(400,), n=(4,), sigma_0=0.5)
+    training = vision_transformer.problem(setting, 400, 4)
+    params = fit(training, vision_transformer.rule(setting, 4), 20).params
+    query, key, _, _ = training.attend(training.samples(training.responses(params)))
+    gaps = []
+    for sign in (1, -1):  # the mean query of a class against its mean keys
+        some = training.y == sign
+        asks, signal, noise = (part[..., some, :].mean(-2) for part in (query.mean(-2), key[..., 0, :],
+                                                                        key[..., 1:, :].mean(-2)))  # fmt: skip
+        gaps.append((asks * (signal - noise)).sum(-1))
+    torch.testing.assert_close(training.score_gap(params), sum(gaps) / 2)
+
+
+def test_starts_give_the_gap_before_training():
+    setting = TINY.thinned(d=(400,), n=(4,))
+    u, w = vision_transformer.starts(setting)
+    gap = vision_transformer.race(setting, names=("gap",), at=[0]).gap.sel(step=0)
+    np.testing.assert_allclose((u * w).sum("component").mean("label") / 5, gap, rtol=1e-5)
+
+
+def test_wrong_labels_are_followed():
+    setting = TINY.thinned(d=(400,), n=(4,), flip_prob=0.25)
+    way = vision_transformer.race(setting, at=[0])
+    np.testing.assert_allclose(way.pull_wrong.sel(step=0), 0.25, atol=1e-3)
+    np.testing.assert_allclose(way.noise_wrong.sel(step=0), 1 / 6, rtol=1e-2)

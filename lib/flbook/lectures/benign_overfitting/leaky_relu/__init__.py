@@ -34,16 +34,15 @@ STOPS = {"every label fitted": 0.0, "zero hinge loss": 1.0}
 class Setting(Grid):
     """Everything the experiment depends on; tuples are the axes of the sweep.
 
-    In the book: samples against dimension, at the authors' signal strength 5/n.
+    In the book: network and rivals against the dimension, at the authors' signal strength.
     """
 
-    model: tuple[Literal["network", "linear", "lazy"], ...] = axis(["network"], "model")
-    n: tuple[Count, ...] = axis([30, 45, 60], "samples n")
+    model: tuple[Literal["network", "linear", "lazy"], ...] = axis(["network", "linear", "lazy"], "model")
+    n: tuple[Count, ...] = axis([60], "samples n")
     flip_prob: tuple[FlipProbability, ...] = axis([0.1], "share of flipped labels k/n", "fraction")
-    ratio: tuple[Annotated[float, Range(1)], ...] = axis([1, 2, 3, 4, 6, 8], "dimension d/n")  # any labels fit
-    gamma: tuple[Positive, ...] = axis([5.0], "signal strength γ")  # in units of `gamma_unit`
-    seed: tuple[Natural, ...] = axis(range(10), "seed")
-    gamma_unit: Literal["1", "1/n", "1/k", "1/d"] = "1/n"
+    ratio: tuple[Annotated[float, Range(1)], ...] = axis([1.5, 2, 3, 4, 6, 8], "dimension d/n")  # any labels fit
+    gamma: tuple[Positive, ...] = axis([5.0], "signal strength n |μ|²")  # n times the signal's share of |x|²
+    seed: tuple[Natural, ...] = axis(range(20), "seed")
     leak: Probability = 0.1  # slope of the activation left of zero
     m: Count = 16  # filters a sign
     lr: Positive = 1.0  # step size on the summed loss, in units of 1/(2 m n)
@@ -53,27 +52,13 @@ class Setting(Grid):
     def check(self) -> None:
         """Refuse signals that are longer than a sample."""
         for n, flip_prob, ratio, gamma in product(self.n, self.flip_prob, self.ratio, self.gamma):
-            d = round(ratio * n)
-            Mixture(n, d, strength(self, n, d, flip_prob, gamma), flip_prob)
-
-    def coordinates(self, *names: str) -> dict[str, tuple]:
-        """As every setting's, with the unit of the signal strength."""
-        found = super().coordinates(*names)
-        if "gamma" in found:
-            found["gamma"][2]["units"] = self.gamma_unit
-        return found
-
-
-def strength(setting: Setting, n: int, d: int, flip_prob: float, gamma: float) -> float:
-    """The signal strength of a cell."""
-    unit = {"1": 1, "1/n": 1 / n, "1/k": 1 / max(round(flip_prob * n), 1), "1/d": 1 / d}[setting.gamma_unit]
-    return gamma * unit
+            Mixture(n, round(ratio * n), gamma / n, flip_prob)
 
 
 MODELS = ("stop", "model", "n", "flip_prob", "ratio", "gamma", "seed")  # what the networks have
 DATA = MODELS[2:]  # what the hard-margin classifier of the data has
 experiment = Experiment(
-    Setting, version=1, loops=("n", "flip_prob", "model"), left=("ratio", "gamma", "seed"), chunk={"n": 6},
+    Setting, version=2, loops=("n", "flip_prob", "model"), left=("ratio", "gamma", "seed"), chunk={"n": 6},
     stored="paper", beside={"stop": (STOPS, "stopped at")},
     devices=("cpu",),  # whatever has stopped leaves the computation, so every step asks who has
     gives={
@@ -87,21 +72,15 @@ experiment = Experiment(
         "readout_error": ("test error of the linear readout", "fraction", MODELS),
         "svm_norm": ("length of the hard-margin classifier |w*|", "1", DATA),
         "svm_error": ("test error of the hard-margin classifier", "fraction", DATA),
+        "min_norm_error": ("test error of minimum-norm interpolation", "fraction", DATA),
+        "averaging_error": ("test error of the average of the samples", "fraction", DATA),
     },
     presets={
         "tiny": ("A few small samples, network and rivals", dict(
             model=("network", "linear", "lazy"), n=(8, 10), flip_prob=(0.1, 0.2), ratio=(2, 4), gamma=(3.0,),
             seed=(0, 1), m=3, points=256)),
-        "rivals": ("What learns no feature, on data sets that the page runs", dict(
-            model=("linear", "lazy"), n=(60,), ratio=(1, 2, 4, 8))),
-        "signals": ("Samples against signal strength at d = 2n", dict(
-            n=(15, 20, 30, 40), ratio=(2,), gamma=(0.0025, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16),
-            seed=tuple(range(5)), gamma_unit="1")),
-        "flips": ("Numbers k of flipped labels, at a signal strength of 1/k", dict(
-            n=(40,), flip_prob=(0.05, 0.1, 0.2), ratio=(2, 4, 6, 8), gamma=(1.0,), seed=tuple(range(6)),
-            gamma_unit="1/k")),
         "paper": ("The authors' grid: n = 50, 60, ..., 150, d/n = 1, ..., 10, five trials, 32 filters a sign", dict(
-            n=tuple(range(50, 160, 10)), ratio=tuple(range(1, 11)), seed=tuple(range(5)), m=32)),
+            model=("network",), n=tuple(range(50, 160, 10)), ratio=tuple(range(1, 11)), seed=tuple(range(5)), m=32)),
     },
 )
 
@@ -117,11 +96,16 @@ def data(s: Setting, device: str) -> tuple[SinglePatchTraining, torch.Tensor]:
 def cell(s: Setting, device: str) -> dict[str, torch.Tensor]:
     """Train one model to zero hinge loss and describe it at both stops, beside the classifier of the same data."""
     training, svm = data(s, device)
-    chosen, square = rival(training, s.model), (svm * training.observed).sum(-1)
+    chosen = rival(training, s.model)
     stops = descend(chosen.to(torch.float32), s.lr / (2 * s.m), tuple(STOPS.values()), s.limit)
     rows = [described(chosen, stop, svm, s.points) for stop in stops]
+    labels = training.observed.expand(*training.members, -1)
     return {name: torch.stack([row[name] for row in rows]) for name in rows[0]} | {
-        "svm_norm": square.sqrt(), "svm_error": readout_error(training, (svm * training.gram.x_mu).sum(-1), square)}
+        "svm_norm": (svm * labels).sum(-1).sqrt(),
+        "svm_error": linear_error(training, svm),
+        "min_norm_error": linear_error(training, torch.linalg.solve(training.gram.x_x, labels)),
+        "averaging_error": linear_error(training, labels),
+    }
 
 
 run = experiment.run
@@ -131,7 +115,7 @@ def problem(setting: Setting, n: int, flip_prob: float) -> SinglePatchTraining:
     """The training problems of all (ratio, gamma, seed), in that order of ensemble axes, in float64."""
     y, observed = flipped_labels(n, flip_prob, setting.seed[0])
     grid = product(setting.ratio, setting.gamma)
-    parts = [drawn(setting, n, round(ratio * n), flip_prob, gamma) for ratio, gamma in grid]
+    parts = [drawn(setting, n, round(ratio * n), flip_prob, gamma / n) for ratio, gamma in grid]
     shape = (len(setting.ratio), len(setting.gamma), len(setting.seed))
     grams, sigma_xi = zip(*parts, strict=True)
     gram = SampleGram(*(torch.cat(one).unflatten(0, shape) for one in zip(*grams, strict=True)))
@@ -141,54 +125,36 @@ def problem(setting: Setting, n: int, flip_prob: float) -> SinglePatchTraining:
 
 def drawn(setting: Setting, n: int, d: int, flip_prob: float, gamma: float) -> tuple[SampleGram, float]:
     """Inner products of all seeds in one dimension, and the noise level."""
-    data = Mixture(n, d, strength(setting, n, d, flip_prob, gamma), flip_prob)
+    data = Mixture(n, d, gamma, flip_prob)
     sample = data.draw(setting.seed)
     w = initial_weights(d, 2 * setting.m, 1 / (2 * setting.m * d**0.5), setting.seed)
     return SampleGram.of(sample.x, sample.mu, w), data.sigma_xi
 
 
-def race(setting: Setting, steps: int = 7000, fresh: int = 512, at: tuple[int, ...] | None = None) -> xr.Dataset:
-    """Step by step, in float64, the first cell of a setting: losses and errors over (step, seed), and the margins.
-
-    train_margin, over (step, seed, sample): observed label times output; fresh_margin, over (step, seed, fresh): true
-    label times output on fresh samples.
-    """
+def race(setting: Setting, steps: int = 7000) -> xr.Dataset:
+    """Step by step, in float64, the first cell of a setting: losses and errors over (step, seed)."""
     training = problem(setting, setting.n[0], setting.flip_prob[0]).select(torch.arange(len(setting.seed)))
-    standard = measures.sobol_normal(fresh, training.test_directions)
-
-    def fresh_margin(params):
-        plus, minus = training.test_outputs(params, standard)
-        return torch.cat([plus, -minus], -1)
-
     quantities = [
         Quantity("hinge_loss", training.train_loss, (), "hinge loss"),
         Quantity("train_error", lambda params: measures.train_error(training, params), (), "training error",
                  "fraction"),
         Quantity("test_error", lambda params: measures.test_error(training, params, setting.points), (), "test error",
                  "fraction"),
-        Quantity("train_margin", lambda params: training.observed * training.predict(params), ("sample",),
-                 "observed label times output"),
-        Quantity("fresh_margin", fresh_margin, ("fresh",), "true label times output"),
     ]
     rule = GradientDescent(setting.lr / (2 * setting.m))
-    history = fit(training, rule, steps, quantities, ("seed",), at).history
-    y, observed = flipped_labels(setting.n[0], setting.flip_prob[0], 0)
-    return history.assign_coords(setting.coordinates("seed") | {"flipped": ("sample", (y != observed).numpy())})
+    return fit(training, rule, steps, quantities, ("seed",)).history.assign_coords(setting.coordinates("seed"))
 
 
-def margin_error(setting: Setting, extra: float = 0.0) -> xr.DataArray:
+def hard_margin_error(setting: Setting) -> xr.DataArray:
     """Exact test error of the hard-margin classifier, without any training: first n, flips and strength of a setting.
 
-    extra: added to the diagonal of the inner products, which makes it a soft margin with squared slack.
     Dimensions (ratio, seed).
     """
     training = problem(setting.thinned(gamma=setting.gamma[:1], m=1), setting.n[0], setting.flip_prob[0])
-    x_x, observed = training.gram.x_x, training.observed.expand(*training.members, -1)
-    c = estimators.hard_margin(x_x + extra * torch.eye(setting.n[0]), observed)
-    square = torch.einsum("...n,...np,...p->...", c, x_x, c)
-    error = readout_error(training, (c * training.gram.x_mu).sum(-1), square)[:, 0]
-    return xr.DataArray(error.numpy(), setting.coordinates("ratio", "seed"), ("ratio", "seed"), "svm_error",
-                        {"long_name": "test error of the margin classifier", "units": "fraction"})
+    c = estimators.hard_margin(training.gram.x_x, training.observed.expand(*training.members, -1))
+    return xr.DataArray(linear_error(training, c)[:, 0].numpy(), setting.coordinates("ratio", "seed"),
+                        ("ratio", "seed"), "svm_error",
+                        {"long_name": "test error of the hard-margin classifier", "units": "fraction"})
 
 
 def described(problem: SinglePatchTraining, stop: Stop, svm: torch.Tensor, points: int) -> dict[str, torch.Tensor]:
@@ -213,3 +179,9 @@ def readout_error(problem: SinglePatchTraining, on_mu: torch.Tensor, square: tor
     r"""Exact test error of a linear classifier w from :math:`\langle w, \mu\rangle` and :math:`\|w\|^2`."""
     across = (square - on_mu**2 / problem.gram.mu_mu).clamp(min=0).sqrt()
     return torch.special.ndtr(-on_mu / (problem.sigma_xi * across))
+
+
+def linear_error(problem: SinglePatchTraining, c: torch.Tensor) -> torch.Tensor:
+    r"""Exact test error of the linear classifier :math:`\sum_i c_i x_i`."""
+    square = torch.einsum("...n,...np,...p->...", c, problem.gram.x_x, c)
+    return readout_error(problem, (c * problem.gram.x_mu).sum(-1), square)

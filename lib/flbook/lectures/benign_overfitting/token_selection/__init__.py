@@ -1,16 +1,15 @@
-r"""Benign overfitting in token selection: attention in front of a head that knows the signals.
+r"""Token selection: a trained query in front of a fixed head that knows the signals, on labels of which some are wrong.
 
-Claim (Sakamoto and Sato 2025): trained on labels of which a fifth is flipped, attention fits all of them and loses
-nothing on fresh data, or is harmed, or does not fit the flipped ones, by the ratio of signal to noise.
+Claim (this lecture): fresh samples select the relevant token as one ratio R says, which a least-norm problem gives in
+closed form (`selection`); training on only hardens the choice. Sakamoto and Sato (2025) report three regimes.
 
-Settings: the query alone is trained (the theory), or query and W (the published code). All in token coordinates.
+Trained by gradient flow of the query, over a logarithmic clock, in token coordinates.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
 from typing import Annotated
 
+import numpy as np
 import torch
 import xarray as xr
 
@@ -19,195 +18,139 @@ from flbook.data.signal_noise import flipped_labels
 from flbook.domains import Count, FlipProbability, Fraction, Natural, Positive, Range
 from flbook.lectures.benign_overfitting.shared.pooled_tokens import PooledTraining
 from flbook.lectures.benign_overfitting.shared.token_gram import TokenGram, TokenTraining, gradient_flow
-from flbook.lectures.benign_overfitting.shared.tokens import OPPOSED, RELEVANT, TokenSelection
-from flbook.models.cnn import initial_weights
-from flbook.runs import Experiment, Grid, axis, labelled
-from flbook.shapes import Quantity
+from flbook.lectures.benign_overfitting.shared.tokens import RELEVANT, TokenSelection
+from flbook.lectures.benign_overfitting.token_selection.fresh_samples import fresh_samples
+from flbook.lectures.benign_overfitting.token_selection.selection_rivals import spectral_error
+from flbook.runs import Experiment, Grid, axis, labelled, single_precision
 from flbook.training.fit import fit
 from flbook.training.optimizers import GradientDescent
-
-KEYS = 1 / 3  # W W^T is a third of the identity on average, for W uniform in 1/sqrt(d): one step of the code's query
+from flbook.training.problem import Params
 
 
 @dataclass(frozen=True)
 class Setting(Grid):
-    """Everything the experiment depends on; tuples are the axes of the sweep.
+    """Everything the experiment depends on; tuples are the axes of the sweep."""
 
-    In the book: a coarse grid around the three cells that the authors report.
-    """
-
+    n: tuple[Count, ...] = axis([20], "training samples n")
     d: tuple[Annotated[int, Range(2)], ...] = axis([500, 1000, 2000, 4500], "token dimension d")
-    mu: tuple[Positive, ...] = axis([5.0, 10.0, 20.0, 40.0], "signal strength |μ|", "σ_ξ")
-    seed: tuple[Natural, ...] = axis(range(10), "seed")
-    n: Count = 20  # training samples
+    flip_prob: tuple[FlipProbability, ...] = axis([0.2], "share of wrong labels p")  # exactly pn of them
+    mu: tuple[Positive, ...] = axis([5.0, 10.0], "signal strength |μ|", "σ_ξ")
+    seed: tuple[Natural, ...] = axis(range(20), "seed")
     tokens: Annotated[int, Range(4)] = 8  # L: one relevant, two hints, at least one irrelevant
-    varrho: Fraction = 0.1  # share of the signal in a weakly relevant token
-    flip_prob: FlipProbability = 0.2  # p, exactly pn labels flipped
-    train_keys: bool = False  # train W, too, from PyTorch's default start; else W is the identity, and lr a third
-    lr: Positive = 5e-3
-    steps: Natural = 1000
+    varrho: Fraction = 0.1  # share of the signal in a hint
+    last: Annotated[int, Range(-7)] = 20  # training ends at the time e^last
+    delta: Positive = 0.2  # no score moves by more in a step of the flow
     points: Count = 1024  # fresh samples of either label
 
-    @classmethod
-    def cell(cls, d: int, mu: float, **change) -> "Setting":
-        """One cell of the grid."""
-        return cls(d=(d,), mu=(mu,), **change)
+    @property
+    def times(self) -> list[float]:
+        """When the query is looked at, in units of step size times steps: one e-fold apart."""
+        return np.exp(np.arange(-7.0, self.last + 1)).tolist()
 
 
-CELLS = {"benign": (2000, 20.0), "harmful": (4500, 5.0), "no overfitting": (1000, 80.0)}  # as the paper calls them
-
-
+SHARE, TIMED = "fraction", ("n", "d", "flip_prob", "seed", "mu", "time")
+BY_TOKEN = (*TIMED, "token")
 experiment = Experiment(
-    Setting, version=1, loops=("d",), left=("seed", "mu"), chunk={"d": 2}, stored="longer",
+    Setting, version=2, loops=("n", "d", "flip_prob"), left=("seed", "mu"), chunk={"d": 1, "seed": 5}, stored="longer",
+    gives={
+        "test_error": ("test error", SHARE, TIMED),
+        "fitted_flips": ("flipped labels fitted", SHARE, TIMED),
+        "selected": ("fresh samples that select the relevant token", SHARE, TIMED),
+        "clean": ("attention, samples with right labels", SHARE, BY_TOKEN),
+        "flipped": ("attention, samples with wrong labels", SHARE, BY_TOKEN),
+        "fresh": ("attention, fresh samples", SHARE, BY_TOKEN),
+        "pull": ("pull of the signal ⟨u,μ⟩", "1", TIMED),
+        "length": ("response to noise |u|", "1", TIMED),
+    },
+    beside={
+        "time": (lambda setting: setting.times, "training time ηt", "1"),
+        "token": (lambda setting: list(range(1, setting.tokens + 1)), "token ℓ", "1"),
+    },
+    missing=("flipped", "fitted_flips"),  # where no label is wrong
     presets={
         "tiny": ("A few networks in a blink", dict(
-            d=(60, 120), mu=(4.0, 10.0), seed=(0, 1), n=10, steps=60, points=128)),
-        "longer": ("The signal strengths of the authors' sweep in ten dimensions, the query alone trained", dict(
-            d=tuple(range(500, 5001, 500)), mu=tuple(5.0 * k for k in range(1, 21)))),
+            n=(10,), d=(60, 120), mu=(4.0, 10.0), seed=(0, 1), last=0, points=128)),
+        "labels": ("From no wrong label to nearly one half of them", dict(
+            d=(4000,), flip_prob=(0.0, 0.1, 0.2, 0.3, 0.45), mu=(10.0,))),
+        "strengths": ("Signals from where the head alone errs to where nothing with it does", dict(
+            d=(2000,), mu=(3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0), seed=tuple(range(10)))),
+        "longer": ("Sample sizes from 10 to 40, dimensions to 45 000, few and many wrong labels", dict(
+            n=(10, 20, 40), d=(4500, 14000, 45000), flip_prob=(0.1, 0.3), mu=(5.0, 10.0, 14.0),
+            seed=tuple(range(25)), points=256)),
     },
-)
+)  # fmt: skip
 
 
 @experiment.cell
-def cell(s: Setting, device: str) -> xr.Dataset:
-    """Train at one dimension; dimensions (seed, mu), and token where attention is resolved."""
-    training = problem(s, s.d, device)
-    params = fit(training, rule(s), s.steps).params
-    watched = quantities(training, s.points)
-    columns = [q.of(params) for q in watched]
-    return labelled(variables(("seed", "mu"), watched, columns), s.coordinates("seed", "mu") | token(s))
+def cell(s: Setting, device: str) -> dict[str, torch.Tensor]:
+    """Train at one n, d and p."""
+    training = problem(s, s.n, s.d, s.flip_prob, device)
+    standard = measures.sobol_normal(s.points, s.tokens)
+    path = [seen(training, params, standard) for params in gradient_flow(training, s.times, s.delta)]
+    return {name: torch.stack([at[name] for at in path], 2) for name in experiment.gives}
 
 
 run = experiment.run
 
 
-def variables(axes: tuple[str, ...], watched: list[Quantity], columns: Iterable) -> dict[str, tuple]:
-    """Quantities over some axes as the variables of a Dataset."""
-    return {q.name: ((*axes, *q.dims), values, q.long_name, q.units)
-            for q, values in zip(watched, columns, strict=True)}
-
-
-def token(setting: Setting) -> dict[str, tuple]:
-    """The places of a sample's tokens, as a coordinate."""
-    return {"token": ("token", list(range(1, setting.tokens + 1)), {"long_name": "token ℓ", "units": "1"})}
-
-
-def data(setting: Setting, d: int, mu: float = 1.0) -> TokenSelection:
-    """The data model of one cell."""
-    return TokenSelection(setting.n, d, mu, setting.varrho, setting.tokens, setting.flip_prob)
-
-
-def problem(setting: Setting, d: int, device: str = "cpu") -> TokenTraining:
-    """The training problems of all (seed, mu) at one dimension, in that order of ensemble axes."""
-    model = data(setting, d)
-    y, observed = flipped_labels(setting.n, setting.flip_prob, setting.seed[0])
-    if setting.train_keys:
-        gram = with_keys(setting, d)
-    else:
-        noise = model.noise(setting.n, setting.seed, "noise")
-        gram = TokenGram.with_signals(noise, model.pattern(y), torch.tensor(setting.mu, dtype=torch.float64))
+def problem(setting: Setting, n: int, d: int, flip_prob: float, device: str = "cpu") -> TokenTraining:
+    """The training problems of all (seed, mu) at one n, d and p, in that order of ensemble axes."""
+    model = TokenSelection(n, d, 1.0, setting.varrho, setting.tokens, flip_prob)
+    y, labels = flipped_labels(n, flip_prob, setting.seed[0])
+    strengths = torch.tensor(setting.mu, dtype=torch.float64)
+    gram = TokenGram.with_signals(model.noise(n, setting.seed, "noise"), model.pattern(y), strengths)
     pattern = model.pattern(torch.tensor([1.0, -1.0], dtype=torch.float64))
-    return TokenTraining(gram, observed, pattern, setting.train_keys).to(devices.device(device))
+    return TokenTraining(gram, labels, pattern).to(devices.device(device))
 
 
-def with_keys(setting: Setting, d: int) -> TokenGram:
-    """Inner products through an initial W, one (seed, mu) at a time: W is the one large thing here."""
-    members = []
-    for seed in setting.seed:
-        w = initial_weights(d, d, None, seed)
-        members.append([TokenGram.of(data(setting, d, mu).draw(seed), w) for mu in setting.mu])
-    rows = [[torch.stack(parts) for parts in zip(*row, strict=True)] for row in members]
-    return TokenGram(*(torch.stack(parts) for parts in zip(*rows, strict=True)))
-
-
-def rule(setting: Setting) -> GradientDescent:
-    """Gradient descent with the step size of the published code, or with what it amounts to if W is the identity."""
-    return GradientDescent(setting.lr if setting.train_keys else KEYS * setting.lr)
-
-
-def pooled_rule(setting: Setting, d: int) -> GradientDescent:
-    """A step size for the pooled rival of the order of its curvature: a pooled sample has length sigma sqrt(d/L)."""
-    return GradientDescent(2 * setting.n * setting.tokens / d)
-
-
-def quantities(problem: TokenTraining, points: int) -> list[Quantity]:
-    """What the lecture follows: errors, fitted flips, attention by token of clean, flipped and fresh samples, u."""
-    y = problem.observed * flips(problem)
-    standard = measures.sobol_normal(points, problem.test_directions).to(problem.observed)
-
-    def attention(params, of_flipped):
-        return problem.attention(params)[..., (y != problem.observed) == of_flipped, :].mean(-2)
-
-    def fresh(params):
-        return problem.fresh(params, standard)[0].mean((-3, -2))
-
-    def test_error(params):
-        plus, minus = problem.test_outputs(params, standard)
-        return (measures.error_rate(plus) + measures.error_rate(-minus)) / 2
-
-    def fitted(params):
-        right = (problem.predict(params) * problem.observed > 0).double()
-        return right[..., y != problem.observed].mean(-1)
-
-    def pull(params):
-        return problem.direction(params)[0].mean(-1)
-
-    def length(params):
-        return problem.direction(params)[1].sqrt()
-
-    return [
-        Quantity("train_error", lambda params: measures.train_error(problem, params), (), "training error", "fraction"),
-        Quantity("test_error", test_error, (), "test error", "fraction"),
-        Quantity("fitted_flips", fitted, (), "flipped labels fitted", "fraction"),
-        Quantity("clean", partial(attention, of_flipped=False), ("token",), "attention, clean samples", "fraction"),
-        Quantity("flipped", partial(attention, of_flipped=True), ("token",), "attention, flipped samples", "fraction"),
-        Quantity("fresh", fresh, ("token",), "attention, fresh samples", "fraction"),
-        Quantity("pull", pull, (), "pull of the signal ⟨u,μ⟩"),
-        Quantity("length", length, (), "response to noise |u|"),
-    ]
-
-
-def flips(problem: TokenTraining) -> torch.Tensor:
-    """-1 where the label is flipped: the classes alternate, so the true labels are +1, -1, +1, ..."""
+def flipped(problem: TokenTraining) -> torch.Tensor:
+    """Which samples have a wrong label: the true classes alternate, +1, -1, +1, ..."""
     index = torch.arange(problem.observed.shape[-1], device=problem.observed.device)
-    return problem.observed * (1.0 - 2.0 * (index % 2))
+    return problem.observed != 1.0 - 2.0 * (index % 2)
 
 
-def race(setting: Setting, device: str = "cpu", at: list[int] | None = None) -> xr.Dataset:
-    """Everything of `quantities` step by step at one d; dimensions (step, seed, mu) and token."""
-    training = problem(setting, setting.d[0], device)
-    watched = quantities(training, setting.points)
-    history = fit(training, rule(setting), setting.steps, watched, ("seed", "mu"), at).history
-    return history.assign_coords(setting.coordinates("seed", "mu") | token(setting))
+def fitted_flips(problem: TokenTraining, params: Params) -> torch.Tensor:
+    """Share of the wrong labels that are fitted; nan if there are none."""
+    return (problem.predict(params) * problem.observed > 0).double()[..., flipped(problem)].mean(-1)
 
 
-def flow(setting: Setting, times: list[float], device: str = "cpu") -> xr.Dataset:
-    """The same along gradient flow, over the logarithmic clock of `gradient_flow`; dimensions (time, seed, mu)."""
-    training = problem(setting, setting.d[0], device)
-    watched = quantities(training, setting.points)
-    path = gradient_flow(training, times)
-    columns = [[q.of(params) for params in path] for q in watched]
-    axes = {"time": ("time", list(times), "time ηt"), **setting.coordinates("seed", "mu")}
-    return labelled(variables(tuple(axes), watched, columns), axes | token(setting))
+def seen(problem: TokenTraining, params: Params, standard: torch.Tensor) -> dict[str, torch.Tensor]:
+    """All that the experiment gives, at one time."""
+    weight, error = fresh_samples(problem, params, standard)
+    attention, wrong = problem.attention(params), flipped(problem)
+    signal, square = problem.direction(params)
+    return {
+        "test_error": error,
+        "fitted_flips": fitted_flips(problem, params),
+        "selected": (weight.argmax(-1) == RELEVANT).double().mean((-2, -1)),
+        "clean": attention[..., ~wrong, :].mean(-2),
+        "flipped": attention[..., wrong, :].mean(-2),
+        "fresh": weight.mean((-3, -2)),
+        "pull": signal.mean(-1),
+        "length": square.sqrt(),
+    }
 
 
 @experiment.also
-def pooled(setting: Setting, device: str = "cpu") -> xr.Dataset:
-    """The rival that selects nothing and trains its head, at every cell: errors over (d, seed, mu)."""
-    rows = []
+def rivals(setting: Setting, device: str = "cpu") -> xr.Dataset:
+    """What does without the head: logistic regression on the mean token, a spectral method; over (d, seed, mu)."""
+    rows = {"pooled": [], "spectral": []}
+    (n,), (p,) = setting.n, setting.flip_prob
     for d in setting.d:
-        rival = PooledTraining.of(problem(setting, d, device))
-        params = fit(rival, pooled_rule(setting, d), setting.steps).params
-        rows.append([measures.train_error(rival, params), measures.test_error(rival, params, setting.points)])
-    dims, (train, test) = ("d", "seed", "mu"), zip(*rows, strict=True)
-    return labelled({"train_error": (dims, train, "training error", "fraction"),
-                     "test_error": (dims, test, "test error", "fraction")}, setting.coordinates())
+        training = problem(setting, n, d, p, device)
+        pooled, steps = PooledTraining.of(training), 1000
+        rule = GradientDescent(2 * n * setting.tokens / d)  # of the order of the inverse curvature
+        params = fit(pooled, rule, steps).params
+        rows["pooled"].append(measures.test_error(pooled, params, setting.points))
+        rows["spectral"].append(spectral_error(training, d, p, setting.points))
+    dims = ("d", "seed", "mu")
+    words = {"pooled": "logistic regression on the mean token", "spectral": "spectral method"}
+    given = {name: (dims, rows[name], f"test error, {words[name]}", "fraction") for name in rows}
+    return labelled(given, setting.coordinates("d", "seed", "mu"))
 
 
 @experiment.kept
 def kept(dataset: xr.Dataset) -> xr.Dataset:
-    """What the package keeps: all but the attention of irrelevant tokens one by one, in single precision."""
-    mean = dataset.sel(token=[RELEVANT + 1, OPPOSED + 1]).mean("seed", keep_attrs=True)
-    for name in ("test_error", "fitted_flips"):
-        mean[name] = dataset[name]
-    return mean.astype("float32", keep_attrs=True)
+    """What the package keeps: start and end, without the attention by token, in single precision."""
+    late = dataset.drop_dims("token").isel(time=[0, -1])
+    return single_precision(late)

@@ -1,45 +1,104 @@
-"""Closed forms of token selection: what the head is worth, and which direction the query takes."""
+"""Closed forms of token selection: which tokens win, which direction the query takes, and what that does to the error.
+
+All are derived in the lecture on token selection, for noise vectors that are orthogonal to each other.
+"""
 
 import numpy as np
+import xarray as xr
 from scipy.special import ndtr
+
+from flbook import measures
+
+
+def chance_of_largest(first, others):
+    r"""The chance that the first of some independent normal numbers of variance 1 is the largest.
+
+    One integral, :math:`\int\varphi(z)\prod_j\Phi(z + m_1 - m_j)\,dz`. first: its mean, an array. others: their means,
+    a sequence of arrays.
+    """
+    z, weight = np.polynomial.hermite_e.hermegauss(100)
+    lead = [np.asarray(first, float)[..., None] - np.asarray(mean, float)[..., None] for mean in others]
+    return np.prod([ndtr(z + one) for one in np.broadcast_arrays(*lead)], axis=0) @ weight / np.sqrt(2 * np.pi)
 
 
 def uniform_attention_error(mu_norm, tokens=8, sigma_xi=1.0):
     r"""Error of a head that knows the signals under uniform attention, :math:`\Phi(-\|\mu\|/(\sigma_\xi\sqrt{2L}))`.
 
-    Exact for token-selection data: hints at either class cancel, L noise values average. Derived in the lecture on
-    token selection.
+    Exact for token-selection data: hints at either class cancel, L noise values average.
     """
     return ndtr(-mu_norm / (sigma_xi * np.sqrt(2 * tokens)))
 
 
-def selection_ratio(n, mu_norm, d, flip_prob=0.2, tokens=8, sigma_xi=1.0):
-    r"""How well a trained query tells the relevant token from noise: :math:`\langle u,\mu_y\rangle/(\sigma_\xi\|u\|)`.
+def signal_shares(varrho=0.1, tokens=8):
+    r"""How much of a signal each token carries: :math:`b = (1, \varrho, \varrho, 0, \dots)`."""
+    return np.r_[1.0, varrho, varrho, np.zeros(tokens - 3)]
 
-    The direction of least norm that separates, in every training sample, the selected token (the relevant one; in a
-    flipped sample an irrelevant one) from all others by a margin of 1, if noise vectors are orthogonal and weak hints
-    are neglected: with :math:`A` the share of a clean sample's margin that the signal provides,
 
-    .. math:: A = \frac{n_c(1 - 1/L) - n_f/L}{2\sigma_\xi^2 d/\|\mu\|^2 + n(1 - 1/L)}
+def gain(mu_norm, flip_prob=0.2, varrho=0.1, tokens=8, sigma_xi=1.0):
+    r"""What the chosen tokens of a training set carry of the signal, less what the mean token does: g.
 
-    for :math:`n_f = pn` flipped and :math:`n_c = n - n_f` clean samples. Derived in the lecture on token selection.
+    A sample chooses the token in which the head reads most for its observed label. In units of sigma_xi it reads
+    :math:`m, \varrho m, -\varrho m, 0, \dots` for the right label, with :math:`m = \|\mu\|/(\sqrt2\sigma_\xi)`,
+    minus that for a wrong one, and a normal number in each token.
     """
-    flips, rest = flip_prob * n, 1 - 1 / tokens
-    clean, noise = n - flips, sigma_xi**2 * d
-    signal = (clean * rest - flips / tokens) / (2 * noise / mu_norm**2 + n * rest)
-    of_clean = clean * rest * (1 - signal) ** 2
-    of_flipped = flips * (rest + 2 * signal / tokens + rest * signal**2)
-    square = 2 * signal**2 / mu_norm**2 + (of_clean + of_flipped) / noise
-    return signal / (sigma_xi * np.sqrt(square))
+    m, carries = np.asarray(mu_norm, float) / (np.sqrt(2) * sigma_xi), signal_shares(varrho, tokens)
+    reads, chosen = carries * np.r_[1, 1, -1, np.zeros(tokens - 3)], 0.0
+    for label, share in ((1, 1 - flip_prob), (-1, flip_prob)):
+        for place in np.flatnonzero(carries):
+            others = [label * m * read for read in np.delete(reads, place)]
+            chosen = chosen + share * carries[place] * chance_of_largest(label * m * reads[place], others)
+    return chosen - carries.mean()
 
 
-def opposed_token_share(mu_norm, varrho=0.1, tokens=8, sigma_xi=1.0):
-    r"""Chance that of all tokens of a flipped sample the opposed hint suits the wrong label best.
+def least_norm(n, mu_norm, d, flip_prob=0.2, varrho=0.1, tokens=8, sigma_xi=1.0):
+    r"""Pull of the signal :math:`A = \langle u,\mu_\pm\rangle`, and length, of the least-norm query.
 
-    The head's values are :math:`-1, -\varrho, +\varrho, 0, \dots` in units of :math:`1/\sqrt2`, each with noise of
-    standard deviation :math:`\sigma_\xi/\|\mu\|`; the chance that the third is the largest is one integral.
+    It is the shortest one that gives the chosen token of every training sample (`gain`) a lead of 1 over the others.
+    With :math:`c = 1 - 1/L` and :math:`b^2 = \sum_\ell b_\ell^2 - L\bar b^2` of `signal_shares`
+
+    .. math:: A = \frac{g}{b^2 + 2/(n\,\mathrm{SNR}^2)}, \qquad \|u\|^2 = \frac{n}{\sigma_\xi^2 d}(c - gA).
+
+    Holds for orthogonal noise vectors and :math:`A \le 1/(L\bar b)`.
     """
-    z, weight = np.polynomial.hermite_e.hermegauss(80)
-    unit = np.asarray(mu_norm, dtype=float)[..., None] / (sigma_xi * np.sqrt(2))
-    beats = ndtr(z + (1 + varrho) * unit) * ndtr(z + 2 * varrho * unit) * ndtr(z + varrho * unit) ** (tokens - 3)
-    return beats @ weight / np.sqrt(2 * np.pi)
+    carries, strength = signal_shares(varrho, tokens), n * mu_norm**2 / (sigma_xi**2 * d)
+    chosen = xr.apply_ufunc(gain, mu_norm, flip_prob, varrho, tokens, sigma_xi)  # over an array with or without labels
+    pull = chosen / (tokens * carries.var() + 2 / strength)
+    return pull, np.sqrt(n / d * (1 - 1 / tokens - chosen * pull)) / sigma_xi
+
+
+def selection_ratio(n, mu_norm, d, flip_prob=0.2, varrho=0.1, tokens=8, sigma_xi=1.0):
+    r"""How well the least-norm query tells the relevant token from noise, :math:`R = A/(\sigma_\xi\|u\|)`."""
+    pull, length = least_norm(n, mu_norm, d, flip_prob, varrho, tokens, sigma_xi)
+    return pull / (sigma_xi * length)
+
+
+def selected_share(ratio, varrho=0.1, tokens=8):
+    """Share of fresh samples whose largest weight is on the relevant token, given the ratio R: one integral."""
+    shares = np.r_[varrho, varrho, np.zeros(tokens - 3)]
+    return xr.apply_ufunc(lambda pull: chance_of_largest(pull, [share * pull for share in shares]), ratio)
+
+
+def hard_attention_error(ratio, mu_norm, varrho=0.1, tokens=8, sigma_xi=1.0):
+    r"""Test error once all weight is on one token, :math:`\frac12(1 - S) + S\,\Phi(-\|\mu\|/(\sqrt2\sigma_\xi))`.
+
+    S is `selected_share`; what is read in another token is right half of the time, hints at either class together.
+    """
+    share = selected_share(ratio, varrho, tokens)
+    return (1 - share) / 2 + share * ndtr(-mu_norm / (np.sqrt(2) * sigma_xi))
+
+
+def clock_error(time, n, mu_norm, d, flip_prob=0.2, varrho=0.1, tokens=8, points=2**12):
+    r"""Test error at a late training time, :math:`\eta t`, for a query in the least-norm direction (sigma_xi = 1).
+
+    The other tokens of a training sample hold a weight of about e to the minus lead, and the lead grows at that rate:
+
+    .. math:: \lambda = \ln\Big(1 + \frac{L}{\sqrt2(1 + e^{1/\sqrt2})}\,\frac{\sigma_\xi^2 d\,\eta t}n\Big) .
+    """
+    rate = tokens / (np.sqrt(2) * (1 + np.exp(1 / np.sqrt(2))))
+    lead = np.log1p(rate * np.asarray(time, float) * d / n)[..., None, None]
+    pull, length = least_norm(n, mu_norm, d, flip_prob, varrho, tokens)
+    carries = signal_shares(varrho, tokens)
+    reads = carries * np.r_[1, 1, -1, np.zeros(tokens - 3)] * mu_norm / np.sqrt(2)
+    scores = lead * (pull * carries + length * measures.sobol_normal(points, tokens).numpy())
+    weight = np.exp(scores - scores.max(-1, keepdims=True))
+    return ndtr(-(weight * reads).sum(-1) / np.sqrt((weight**2).sum(-1))).mean(-1)

@@ -70,11 +70,11 @@ def check_room(noise: int, h: int, d: int) -> None:
 
 
 @dataclass(frozen=True)
-class SpanTraining(EmpiricalProblem):
-    """The training problem of `VisionTransformer` on `TwoSignals`, in coefficients on the tokens.
+class TokenSpan(EmpiricalProblem):
+    """Networks whose K weight columns stay in their start plus the span of the M tokens: what they share.
 
-    Parameters are ``{"columns": (*E, M, K)}``, the coefficients of queries, keys and value side by side. With
-    `fixed_attention` queries and keys stay as they are: mean pooling, up to the small start.
+    Parameters are ``{"columns": (*E, M, K)}``, the coefficients of the columns. A network says its outputs, their
+    gradient, and what it makes of fresh samples (`test`).
     """
 
     coefficients = True
@@ -84,23 +84,16 @@ class SpanTraining(EmpiricalProblem):
     y: Float[Tensor, " n"]  # true labels
     tokens: int  # L
     sigma_xi: float  # standard deviation of a fresh noise coordinate
-    fixed_attention: bool = False
     loss: Any = logistic
 
     def __post_init__(self):
         check_labels(self.observed)
         check_labels(self.y)
-        if self.width < 3 or self.width % 2 == 0 or self.y.shape != self.observed.shape:
+        if self.width < 1 or self.y.shape != self.observed.shape:
             raise ValueError(f"{self.gram.shape[-1]} atoms do not fit labels of shapes {tuple(self.y.shape)} and "
                              f"{tuple(self.observed.shape)} with {self.tokens} tokens a sample")
 
-    @classmethod
-    def of(cls, data: Any, sample: TwoSignalSample, model: VisionTransformer) -> "SpanTraining":
-        """The same problem as ``Training(model, sample.x, sample.observed)``; labels are those of the first member."""
-        y, observed = (part.reshape(-1, part.shape[-1])[0] for part in (sample.y, sample.observed))
-        return cls(atoms_of(sample, model), observed, y, data.tokens, data.sigma_xi)
-
-    def to(self, *where: Any) -> "SpanTraining":
+    def to(self, *where: Any) -> "TokenSpan":
         """On another device or in another dtype."""
         return replace(self, **{name: getattr(self, name).to(*where) for name in ("gram", "observed", "y")})
 
@@ -111,7 +104,7 @@ class SpanTraining(EmpiricalProblem):
 
     @property
     def width(self) -> int:
-        """K = 2 h + 1, the columns."""
+        """K, the columns."""
         return self.gram.shape[-1] - self.span
 
     @cached_property
@@ -130,40 +123,13 @@ class SpanTraining(EmpiricalProblem):
         """What the columns make of each different token."""
         return self._token_start + self._token_gram @ params["columns"]
 
-    def _samples(self, responses: Tensor) -> Tensor:
-        """From different tokens to those of the samples, shape ``(*E, n, L, K)``."""
+    def samples(self, responses: Float[Tensor, "*E M K"]) -> Float[Tensor, "*E n L K"]:
+        """From different tokens to those of the samples."""
         signal = responses[..., (self.y < 0).long(), :][..., None, :]
         return torch.cat([signal, responses[..., 2:, :].unflatten(-2, (-1, self.tokens - 1))], -2)
 
-    def attend(self, tokens: Float[Tensor, "*E n L K"]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Queries, keys, attention and values of samples of tokens."""
-        h = self.width // 2
-        query, key, value = tokens[..., :h], tokens[..., h : 2 * h], tokens[..., -1]
-        return query, key, (query @ key.mT).softmax(-1), value
-
-    def attention(self, params: Params) -> Float[Tensor, "*E n L L"]:
-        """Who looks at whom in the training samples."""
-        return self.attend(self._samples(self.responses(params)))[2]
-
-    def outputs(self, params: Params) -> Float[Tensor, "*E n"]:
-        """Outputs on the training samples."""
-        _, _, weight, value = self.attend(self._samples(self.responses(params)))
-        return (weight.mean(-2) * value).sum(-1)
-
-    def gradient_at(self, params: Params, observed: Tensor) -> Params:
-        """The gradient's own coefficients on the tokens; not the derivative in the coefficients."""
-        query, key, weight, value = self.attend(self._samples(self.responses(params)))
-        answer = weight @ value[..., None]  # (*E, n, L, 1)
-        loss_derivative = self.loss.slope(answer.mean((-2, -1)), observed) / (observed.shape[-1] * self.tokens)
-        loss_derivative = loss_derivative[..., None, None]
-        score = loss_derivative * weight * (value[..., None, :] - answer)
-        parts = [score @ key, score.mT @ query, loss_derivative * weight.sum(-2)[..., None]]
-        if self.fixed_attention:
-            parts[:2] = [torch.zeros_like(part) for part in parts[:2]]
-        return {"columns": self._gathered(torch.cat(parts, -1))}
-
-    def _gathered(self, each: Tensor) -> Tensor:
-        """The adjoint of `_samples`: the shared signals collect from all their samples."""
+    def gathered(self, each: Float[Tensor, "*E n L K"]) -> Float[Tensor, "*E M K"]:
+        """The adjoint of `samples`: the shared signals collect from all their samples."""
         plus = (self.y > 0).to(each)
         signals = torch.einsum("cn,...nk->...ck", torch.stack([plus, 1 - plus]), each[..., 0, :])
         return torch.cat([signals, each[..., 1:, :].flatten(-3, -2)], -2)
@@ -187,6 +153,66 @@ class SpanTraining(EmpiricalProblem):
         noise = torch.einsum("plj,...kj->...plk", standard.double().to(factor.device), factor).to(self.gram)
         signal = self.responses(params)[..., :2, None, None, :].expand(*cov.shape[:-2], 2, len(standard), 1, -1)
         return torch.cat([signal, noise[..., None, :, :, :].expand(*signal.shape[:-2], -1, -1)], -2)
+
+
+@dataclass(frozen=True)
+class SpanTraining(TokenSpan):
+    """The training problem of `VisionTransformer` on `TwoSignals`, in coefficients on the tokens.
+
+    The K = 2 h + 1 columns are queries, keys and value side by side. With `fixed_attention` queries and keys stay as
+    they are: mean pooling, up to the small start.
+    """
+
+    fixed_attention: bool = False
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.width % 2 == 0:
+            raise ValueError(f"queries, keys and one value are an odd number of columns; got {self.width}")
+
+    @classmethod
+    def of(cls, data: Any, sample: TwoSignalSample, model: VisionTransformer) -> "SpanTraining":
+        """The same problem as ``Training(model, sample.x, sample.observed)``; labels are those of the first member."""
+        y, observed = (part.reshape(-1, part.shape[-1])[0] for part in (sample.y, sample.observed))
+        return cls(atoms_of(sample, model), observed, y, data.tokens, data.sigma_xi)
+
+    def attend(self, tokens: Float[Tensor, "*E n L K"]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Queries, keys, attention and values of samples of tokens."""
+        h = self.width // 2
+        query, key, value = tokens[..., :h], tokens[..., h : 2 * h], tokens[..., -1]
+        return query, key, (query @ key.mT).softmax(-1), value
+
+    def attention(self, params: Params) -> Float[Tensor, "*E n L L"]:
+        """Who looks at whom in the training samples."""
+        return self.attend(self.samples(self.responses(params)))[2]
+
+    def class_means(self, params: Params) -> tuple[Float[Tensor, "*E 2 h"], Float[Tensor, "*E 2 h"]]:
+        """Sum of a sample's queries, and lead of its signal's key over its mean key, each the mean over a class."""
+        query, key, _, _ = self.attend(self.samples(self.responses(params)))
+        each = query.sum(-2), key[..., 0, :] - key.mean(-2)
+        return tuple(torch.stack([part[..., self.y == sign, :].mean(-2) for sign in (1, -1)], -2) for part in each)
+
+    def score_gap(self, params: Params) -> Float[Tensor, "*E"]:
+        """By how much the mean query scores the signal above the mean noise token, the mean over both classes."""
+        queries, lead = self.class_means(params)
+        return (queries * lead).sum(-1).mean(-1) / (self.tokens - 1)
+
+    def outputs(self, params: Params) -> Float[Tensor, "*E n"]:
+        """Outputs on the training samples."""
+        _, _, weight, value = self.attend(self.samples(self.responses(params)))
+        return (weight.mean(-2) * value).sum(-1)
+
+    def gradient_at(self, params: Params, observed: Tensor) -> Params:
+        """The gradient's own coefficients on the tokens; not the derivative in the coefficients."""
+        query, key, weight, value = self.attend(self.samples(self.responses(params)))
+        answer = weight @ value[..., None]  # (*E, n, L, 1)
+        loss_derivative = self.loss.slope(answer.mean((-2, -1)), observed) / (observed.shape[-1] * self.tokens)
+        loss_derivative = loss_derivative[..., None, None]
+        score = loss_derivative * weight * (value[..., None, :] - answer)
+        parts = [score @ key, score.mT @ query, loss_derivative * weight.sum(-2)[..., None]]
+        if self.fixed_attention:
+            parts[:2] = [torch.zeros_like(part) for part in parts[:2]]
+        return {"columns": self.gathered(torch.cat(parts, -1))}
 
     def test(self, params: Params, standard: Tensor) -> tuple[Float[Tensor, "*E 2 points L L"], Tensor]:
         """Attention and outputs ``(*E, 2, points)`` on fresh samples of either label."""

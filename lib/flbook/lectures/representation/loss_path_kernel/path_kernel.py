@@ -12,14 +12,15 @@ the function learned, in the space whose kernel is K.
 Source: Chen et al. (2023), Definition 3 and Theorem 2; Chen et al. (2025).
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.func import grad, vmap
 
-from flbook.dynamics.tangent_kernel import sample_gradients
 from flbook.models.two_layer import TwoLayer
 from flbook.shapes import per_member, signs
 from flbook.training.network import Training
@@ -39,7 +40,7 @@ class Point(NamedTuple):
 
     time: float
     params: Params
-    kernel: Float[Tensor, "*E p n"]  # K up to this time, between probes and training samples
+    kernel: Float[Tensor, "*E p n"] | Float[Tensor, "*E n"]  # K up to this time, or its diagonal
 
 
 def loss_path(
@@ -47,6 +48,7 @@ def loss_path(
     times: Sequence[float],
     probe: Probe | None = None,
     order: int = 4,
+    diagonal: bool = False,
 ) -> Iterator[Point]:
     r"""Follow the gradient flow and its kernel through `times`, one Runge-Kutta step from each to the next.
 
@@ -55,7 +57,10 @@ def loss_path(
 
     times: where to stop, increasing from 0; the largest step must stay below 2.8 over the sharpness of the loss.
     order: 4 is the classical Runge-Kutta rule; 1 is gradient descent, for which the identities hold up to the step.
+    diagonal: only what each training sample does for itself, K(z_i, z_i); its cost grows like n and not like n².
     """
+    if diagonal and probe is not None:
+        raise ValueError("the diagonal is that of the training samples; leave probe out, or ask for the whole kernel")
     if len(times) < 2 or times[0] != 0 or any(b <= a for a, b in zip(times, times[1:], strict=False)):
         raise ValueError(f"times must increase from 0; got {list(times[:4])}, {len(times)} of them")
     if order not in (1, 4):
@@ -64,21 +69,23 @@ def loss_path(
     for k, time in enumerate(times):
         if k:
             h = time - times[k - 1]
-            params, gain = _step(problem, params, h, probe, order)
+            params, gain = _step(problem, params, h, order, probe, diagonal)
             kernel = kernel + gain
         else:
-            kernel = torch.zeros_like(rates(problem, params, probe)[1])
+            kernel = torch.zeros_like(rates(problem, params, probe, diagonal)[1])
         yield Point(float(time), params, kernel)
 
 
-def _step(problem: Training, params: Params, h: float, probe: Probe | None, order: int) -> tuple[Params, Tensor]:
+def _step(
+    problem: Training, params: Params, h: float, order: int, probe: Probe | None, diagonal: bool
+) -> tuple[Params, Tensor]:
     """Parameters after a step of length h, and what the kernel gains in it."""
+    stages = [rates(problem, params, probe, diagonal)]
     if order == 1:
-        velocity, gram = rates(problem, params, probe)
+        velocity, gram = stages[0]
         return _moved(params, h, velocity), h * gram
-    stages = [rates(problem, params, probe)]
     for share in (0.5, 0.5, 1.0):
-        stages.append(rates(problem, _moved(params, share * h, stages[-1][0]), probe))
+        stages.append(rates(problem, _moved(params, share * h, stages[-1][0]), probe, diagonal))
     weights = (h / 6, h / 3, h / 3, h / 6)
     for weight, (velocity, _) in zip(weights, stages, strict=True):
         params = _moved(params, weight, velocity)
@@ -89,14 +96,18 @@ def _moved(params: Params, h: float, velocity: Params) -> Params:
     return {name: p + h * velocity[name] for name, p in params.items()}
 
 
-def rates(problem: Training, params: Params, probe: Probe | None = None) -> tuple[Params, Float[Tensor, "*E p n"]]:
+def rates(
+    problem: Training, params: Params, probe: Probe | None = None, diagonal: bool = False
+) -> tuple[Params, Float[Tensor, "*E p n"] | Float[Tensor, "*E n"]]:
     """How fast parameters and kernel change: minus the gradient, and the inner products of the samples' gradients.
 
-    In closed form for a two-layer network; for any other by one backward pass a sample, in the plain metric.
+    In closed form for a two-layer network; for any other by a backward pass of each sample, in the plain metric.
     """
     if isinstance(problem.model, TwoLayer) and type(problem) is Training:
-        return _two_layer_rates(problem, params["w"], probe)
+        return _two_layer_rates(problem, params["w"], probe, diagonal)
     train = _loss_gradients(problem, params, problem.x, problem.observed)
+    if diagonal:
+        return _unflatten(-train.mean(-2), params), train.square().sum(-1)
     of = train if probe is None else _loss_gradients(problem, params, probe.x, probe.y)
     other = of if probe is not None and probe.within else train
     return _unflatten(-train.mean(-2), params), torch.einsum("...pk,...nk->...pn", of, other)
@@ -104,8 +115,13 @@ def rates(problem: Training, params: Params, probe: Probe | None = None) -> tupl
 
 def _loss_gradients(problem: Training, params: Params, x: Tensor, y: Tensor) -> Tensor:
     """Gradient of every sample's loss in all parameters, flattened: ``(*E, n, parameters)``."""
-    slope_of_loss = problem.loss.slope(problem.predict(params, x), y.to(problem.x))
-    return slope_of_loss[..., None] * sample_gradients(problem, params, x)
+    axis, members = x.ndim - 1 - problem.sample_axes, len(problem.ensemble)
+
+    def one(params: Params, x: Tensor, y: Tensor) -> Tensor:  # members share no parameter, so their sum mixes nothing
+        return problem.loss(problem.predict(params, x.unsqueeze(axis)), y.unsqueeze(-1)).sum()
+
+    found = vmap(grad(one), (None, axis, -1))(params, x, y.to(problem.x))
+    return torch.cat([g.movedim(0, members).flatten(members + 1) for g in found.values()], -1)
 
 
 def _unflatten(flat: Tensor, params: Params) -> Params:
@@ -116,12 +132,14 @@ def _unflatten(flat: Tensor, params: Params) -> Params:
     return {name: part.reshape(*lead, *p.shape[len(lead) :]) for (name, p), part in parts}
 
 
-def _two_layer_rates(problem: Training, w: Tensor, probe: Probe | None) -> tuple[Params, Tensor]:
+def _two_layer_rates(problem: Training, w: Tensor, probe: Probe | None, diagonal: bool) -> tuple[Params, Tensor]:
     """The same from pre-activations, in flow time."""
     model, x = problem.model, problem.x
     train = _preactivation_gradients(problem, w, x, problem.observed)
     gradient = torch.einsum("...nk,...nd->...kd", train, x) * signs(model.width, w)[:, None] / x.shape[-2]
     velocity = -gradient * per_member(model.step(1.0) * model.scale, gradient)
+    if diagonal:
+        return {"w": velocity}, train.square().mean(-1) * x.square().sum(-1)
     of, at = (train, x)
     if probe is not None:
         of, at = _preactivation_gradients(problem, w, probe.x, probe.y), probe.x.to(x)
@@ -144,13 +162,31 @@ def trace(kernel: Float[Tensor, "*E n n"]) -> Float[Tensor, "*E"]:
     return kernel.diagonal(dim1=-2, dim2=-1).sum(-1)
 
 
-def ball_bound(squared_norm: Float[Tensor, "*E"], kernel: Float[Tensor, "*E n n"]) -> Float[Tensor, "*E"]:
-    r"""Twice the Rademacher complexity of a kernel's ball: :math:`\frac2n \sqrt{B^2\, \mathrm{tr} K}`.
+def ball_bound(squared_norm: Float[Tensor, "*E"], diagonal: Float[Tensor, "*#E n"]) -> Float[Tensor, "*E"]:
+    r"""Twice the Rademacher complexity of a kernel's ball: :math:`\frac2n \sqrt{B^2\, \mathrm{tr} K}`, by its diagonal.
 
     What the largest gap between test and training loss is of, up to the term of confidence, for a kernel chosen before
     the data were seen. Source: Bartlett and Mendelson (2002), Lemma 22.
     """
-    return 2 / kernel.shape[-1] * (squared_norm.clamp_min(0) * trace(kernel)).sqrt()
+    return 2 / diagonal.shape[-1] * (squared_norm.clamp_min(0) * diagonal.sum(-1)).sqrt()
+
+
+def confidence(n: int, share: float = 0.01) -> float:
+    r"""What a Rademacher bound adds for a loss of range 1: :math:`3\sqrt{\log(2/\delta)/(2n)}`."""
+    return 3 * math.sqrt(math.log(2 / share) / (2 * n))
+
+
+def count_bound(n: int, parameters: int, bits: int = 32, share: float = 0.01) -> float:
+    r"""The gap of any network that is stored in so many bits: :math:`\sqrt{(b p\log 2 + \log(1/\delta))/(2n)}`.
+
+    A loss of range 1, Hoeffding's inequality, and a union over the :math:`2^{bp}` networks of p parameters.
+    """
+    return math.sqrt((bits * parameters * math.log(2) + math.log(1 / share)) / (2 * n))
+
+
+def held_out(n: int, share: float = 0.01) -> float:
+    r"""What Hoeffding's inequality adds to the loss on n samples not trained on: :math:`\sqrt{\log(1/\delta)/(2n)}`."""
+    return math.sqrt(math.log(1 / share) / (2 * n))
 
 
 def resampled_bound(
@@ -170,19 +206,3 @@ def resampled_bound(
     first = (squared_norm.amax(-1) * (trace(kernel).amax(-1) + spread)).clamp_min(0).sqrt() / n
     second = (losses[..., :, None, :] - losses[..., None, :, :]).abs().sum(-1).amax((-2, -1)) / n
     return 2 * torch.minimum(first, second)
-
-
-def frozen_path(kernel: Float[Tensor, "*E n n"], y: Float[Tensor, "*#E n"], time: float) -> Float[Tensor, "*E n n"]:
-    r"""The loss path kernel of a frozen tangent kernel and the squared loss, from :math:`f = 0`, in closed form.
-
-    The residual is :math:`r_t = -e^{-\Theta t/n}\, y`, and
-
-    .. math:: K_T = \Theta \circ \int_0^T r_t r_t^\top dt
-    """
-    n = kernel.shape[-1]
-    values, vectors = torch.linalg.eigh(kernel)
-    rate = (values[..., :, None] + values[..., None, :]).clamp_min(0) / n
-    lasted = torch.where(rate * time > 1e-12, -torch.expm1(-rate * time) / rate.clamp_min(1e-300), time)
-    scores = torch.einsum("...n,...nk->...k", y, vectors)
-    products = torch.einsum("...k,...l,...kl->...kl", scores, scores, lasted)
-    return kernel * torch.einsum("...nk,...kl,...pl->...np", vectors, products, vectors)

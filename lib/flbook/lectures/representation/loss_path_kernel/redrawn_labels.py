@@ -10,6 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from flbook import rng
+from flbook.data import ten_digits
 from flbook.data.images import Images
 from flbook.domains import Checked, Count
 
@@ -20,6 +21,12 @@ class Redrawn(NamedTuple):
     x: Float[Tensor, "*E n d"]
     y: Float[Tensor, "portions *E n"]  # with that portion of them redrawn
     clean: Float[Tensor, "*E n"]
+
+
+def even_or_odd() -> Images:
+    """The 1797 handwritten digits that come with scikit-learn, 8 x 8 pixels: +1 for even ones, -1 for odd ones."""
+    pixels, digit = ten_digits.pictures()
+    return Images(pixels[:, 0].double() / 16, 1.0 - 2.0 * (digit % 2).double())
 
 
 @dataclass(frozen=True, eq=False)
