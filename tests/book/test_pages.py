@@ -101,7 +101,6 @@ SECOND_FORM = {
     "benign_overfitting/xor",
     "in_context_learning/attention_landscape",
     "in_context_learning/linear_attention",
-    "in_context_learning/what_is_icl",
     "foundation_models/contrastive",
     "foundation_models/contrastive_digits",
     "foundation_models/linear_attention_dimension",
