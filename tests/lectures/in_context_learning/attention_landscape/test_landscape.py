@@ -36,10 +36,9 @@ def test_arches_vanish_on_the_rungs_and_start_with_the_band():
     assert theory.arch_slope(np.array(0.25), 5, 1.0) == pytest.approx(-0.01)
 
 
-def test_curvature_and_its_bound():
+def test_curvature_and_its_rotation():
     S, covariance = np.diag([0.0, 0.5]), np.diag([1.0, 0.25])
     assert theory.curvature(S, np.eye(2), covariance) == pytest.approx(-1.0)
-    assert theory.curvature_bound(0.25, 2, 1.0) == pytest.approx(-0.125)
     G = np.diag([2.0, 0.0])
     assert np.abs(G @ theory.critical_rotation(G) @ S).max() < 1e-12
 

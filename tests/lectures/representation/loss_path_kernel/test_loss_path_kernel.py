@@ -28,7 +28,8 @@ def test_bounds_by_their_formulas():
     cell = experiment.measure(setting).isel(time=-1).squeeze()
     assert cell.distance.item() == pytest.approx(distance.item(), rel=1e-3)
     fall = training.train_loss(training.start()) - training.train_loss(end.params)
-    assert cell.lpk.item() == pytest.approx(2 * (fall.item() * end.kernel[0, 0].trace().item() / 20**2) ** 0.5, rel=1e-3)
+    bound = 2 * (fall.item() * end.kernel[0, 0].trace().item() / 20**2) ** 0.5
+    assert cell.lpk.item() == pytest.approx(bound, rel=1e-3)
     assert cell.train_error.item() == pytest.approx(measures.train_error(training, end.params).item())
 
 

@@ -71,7 +71,7 @@ def prices(done: xr.Dataset, leak: float = 0.1) -> Figure:
 
 
 def margins(coupling: float, a: float, flip_prob: float, ratio: float) -> Figure:
-    """Margins of training samples and the law of fresh ones, on orthogonal noise, in units of a right label's margin."""
+    """Margins of training samples and the law of fresh ones, on orthogonal noise; a right label's margin is 1."""
     fig, ax = plt.subplots(figsize=(5.2, 2.9), layout="constrained")
     s = margin.signal_response(a, flip_prob, coupling)
     right, wrong = (1 - (1 - coupling) * (1 - e * s) for e in (1, -1))

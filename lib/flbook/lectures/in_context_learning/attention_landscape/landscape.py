@@ -58,14 +58,6 @@ def curvature(S: ndarray, R: ndarray, covariance: ndarray) -> Number:
     return -np.einsum("...ij,...ij->...", moved, np.linalg.solve(covariance, moved))
 
 
-def curvature_bound(loss: Number, k: int, bound: Number) -> Number:
-    """Theorem 3.3 (ii): the second derivative is at most -4 L^2/(k bound), with the paper's R_1^2 as bound.
-
-    By Cauchy's inequality -4 L^2/E|h|^2 holds as well, which is k = 1 with bound = E|h|^2 <= R_1^2.
-    """
-    return -4 * loss**2 / (k * bound)
-
-
 def prompt_excess(f: ndarray, h: ndarray, gamma: ndarray) -> Number:
     """n (L^n - L): what a prompt of n examples adds to the loss, times n, exactly; arrays (..., points, features)."""
     points = h.shape[-2]

@@ -172,17 +172,6 @@ def step(particles: Particles, population: Population, lr: float | Tensor) -> Pa
     return particles.moved(velocity(particles, population)[0], lr)
 
 
-def attention_velocity(
-    particles: Particles, gamma: Float[Tensor, "*E k k"], population: Population
-) -> tuple[Particles, Float[Tensor, "*E k k"], Float[Tensor, "*E"]]:
-    """Minus the gradients of L(mu, Gamma) in the particles (times m) and in Gamma, and the loss."""
-    x, f = population
-    neurons = particles.neurons(x)
-    h = torch.einsum("...nm,...mk->...nk", neurons, particles.a) / particles.a.shape[-2]
-    field, turn, value = _attention_fields(h, f, gamma)
-    return pushed(particles, x, neurons, field), turn, value
-
-
 def joint_velocity(
     particles: Particles, gamma: Float[Tensor, "*E k k"], population: Population, turn: float
 ) -> tuple[Particles, Float[Tensor, "*E k k"], Float[Tensor, "*E"]]:
