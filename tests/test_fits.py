@@ -88,6 +88,12 @@ def test_a_crossing_is_where_the_line_between_two_points_meets_the_level():
     assert float(fits.crossing(da[2:], "mu", 0.2)) == pytest.approx(np.sqrt(8 * 16))
 
 
+def test_the_first_crossing_of_several_curves_is_read_from_either_side():
+    curves = np.array([[[0.0, 1.0, 0.0], [1.0, 0.5, 0.0]], [[0.0, 0.1, 0.2], [0.0, 0.0, 1.0]]])
+    found = fits.first_crossing(curves, np.array([1.0, 2.0, 4.0]), 0.25)
+    np.testing.assert_allclose(found, [[1.25, 3.0], [np.nan, 2.5]])
+
+
 def test_a_crossing_that_never_happens_is_nan():
     da = transition()
     found = fits.crossing(da, "mu", 0.25)

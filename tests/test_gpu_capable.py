@@ -30,8 +30,9 @@ from flbook.lectures.benign_overfitting.shared.pooled_tokens import PooledTraini
 from flbook.lectures.benign_overfitting.shared.token_gram import TokenTraining
 from flbook.lectures.benign_overfitting.shared.tokens import TokenSelection
 from flbook.lectures.benign_overfitting.token_selection.token_attention import TokenAttention
+from flbook.lectures.benign_overfitting.vision_transformer.chosen_tokens import ChosenTokens
 from flbook.lectures.benign_overfitting.vision_transformer.token_filters import FilterTraining
-from flbook.lectures.benign_overfitting.vision_transformer.token_span import SpanTraining
+from flbook.lectures.benign_overfitting.vision_transformer.token_span import SpanTraining, TokenSpan
 from flbook.lectures.benign_overfitting.vision_transformer.two_signals import TwoSignals
 from flbook.lectures.benign_overfitting.xor.clusters import XorSignalNoise
 from flbook.lectures.benign_overfitting.xor.xor_gram import XorGramTraining
@@ -295,8 +296,11 @@ RULES = {
     "WeightDecay": optimizers.WeightDecay(optimizers.GradientDescent(0.1), torch.tensor([0.1, 0.2])),
 }
 LOSSES = {name: loss for name, loss in vars(losses).items() if hasattr(loss, "slope") and not isinstance(loss, type)}
-# No problem of their own:
-PARTS = (EmpiricalProblem, PopulationProblem, WrappedProblem, optimizers._Penalised, Batches, StoppedEarly)
+# No problem of their own, or, for the tokens that are chosen without training, with a test of their own:
+PARTS = (
+    EmpiricalProblem, PopulationProblem, WrappedProblem, optimizers._Penalised, Batches, StoppedEarly, TokenSpan,
+    ChosenTokens,
+)  # fmt: skip
 
 
 def moved(thing):
@@ -382,6 +386,13 @@ def test_a_problem_takes_a_step(name):
     if isinstance(problem, EmpiricalProblem | Training):
         batches = Batches(problem, 2)
         check_devices(rule.step(batches.at(0), params, rule.start(params)), batches.train_loss(params))
+
+
+def test_tokens_are_chosen():
+    part = span()
+    problem = moved(ChosenTokens.on(part.gram[..., : part.span, : part.span], part.observed, part.y, L, part.sigma_xi))
+    params = problem.chosen(2)
+    check_devices(params, problem.outputs(params), problem.test(params, torch.randn(5, L - 1, 1, device=META)))
 
 
 @pytest.mark.parametrize("name", RULES)

@@ -102,7 +102,7 @@ def crossing(da: xr.DataArray, x: str, level: float, over: str = "seed", log: bo
     curve = (da.mean(over) if over in da.dims else da).transpose(..., x)
     grid = _positive(da, x) if log else da[x].to_numpy().astype(float)
     order = np.argsort(grid)
-    where = _first_crossing(curve.to_numpy()[..., order], _scale(grid[order], log), level)
+    where = first_crossing(curve.to_numpy()[..., order], _scale(grid[order], log), level)
     found = curve.isel({x: 0}, drop=True).copy(data=np.exp(where) if log else where)
     name = da[x].attrs.get("long_name", x)
     attrs = {"long_name": f"{name} at {_name(da)} = {level:g}", "units": da[x].attrs.get("units", "1")}
@@ -138,7 +138,7 @@ def boundary(da: xr.DataArray, x: str, along: str, level: float, over: str = "se
     order = np.argsort(grid)
     data, steps = data[..., order], np.log(grid[order])
     mean = data.mean(axis=0)
-    missed = np.isnan(_first_crossing(mean, steps, level))
+    missed = np.isnan(first_crossing(mean, steps, level))
     if missed.any():
         k = int(np.argmax(missed))
         raise ValueError(
@@ -147,9 +147,43 @@ def boundary(da: xr.DataArray, x: str, along: str, level: float, over: str = "se
         )
 
     def statistic(weights):
-        return _first_crossing(_means(weights, data), steps, level) @ slope
+        return first_crossing(_means(weights, data), steps, level) @ slope
 
     return _fit(statistic, data, f"the boundary of {_name(da)} at level = {level:g}")
+
+
+def first_crossing(curve: np.ndarray, steps: np.ndarray, level: float) -> np.ndarray:
+    """Where curves first cross a level, on straight lines: for a `statistic` that reads borders.
+
+    Parameters
+    ----------
+    curve
+        Values, shape (..., X).
+    steps
+        Where, increasing, shape (X,): logarithms, where the lines are straight in them.
+    level
+        To be crossed, from either side.
+
+    Returns
+    -------
+    ndarray
+        Shape (...), in units of `steps`; NaN where a curve never crosses.
+
+    Raises
+    ------
+    ValueError
+        If there is one step only.
+    """
+    if len(steps) < 2:
+        raise ValueError("a crossing needs at least two points on the curve")
+    above = curve - level
+    left, right = above[..., :-1], above[..., 1:]
+    hit = left * right <= 0
+    first = np.argmax(hit, axis=-1)[..., None]
+    start, end = np.take_along_axis(left, first, -1)[..., 0], np.take_along_axis(right, first, -1)[..., 0]
+    part = start / np.where(start == end, 1, start - end)
+    k = first[..., 0]
+    return np.where(hit.any(axis=-1), steps[k] + part * (steps[k + 1] - steps[k]), np.nan)
 
 
 def collapse(da: xr.DataArray, x: str, groups: str | Sequence[str], over: str = "seed") -> Fit:
@@ -305,20 +339,6 @@ def _slope(x: np.ndarray) -> np.ndarray:
         raise ValueError("an exponent needs at least two points")
     centred = np.log(x) - np.log(x).mean()
     return centred / (centred @ centred)
-
-
-def _first_crossing(curve: np.ndarray, steps: np.ndarray, level: float) -> np.ndarray:
-    """Where curves (..., X) over increasing `steps` (X,) first cross `level`; NaN where they do not."""
-    if len(steps) < 2:
-        raise ValueError("a crossing needs at least two points on the curve")
-    above = curve - level
-    left, right = above[..., :-1], above[..., 1:]
-    hit = left * right <= 0
-    first = np.argmax(hit, axis=-1)[..., None]
-    start, end = np.take_along_axis(left, first, -1)[..., 0], np.take_along_axis(right, first, -1)[..., 0]
-    part = start / np.where(start == end, 1, start - end)
-    k = first[..., 0]
-    return np.where(hit.any(axis=-1), steps[k] + part * (steps[k + 1] - steps[k]), np.nan)
 
 
 def _interpolated(curves: np.ndarray, steps: np.ndarray, at: np.ndarray) -> np.ndarray:

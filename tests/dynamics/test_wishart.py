@@ -162,6 +162,15 @@ def test_bad_input_is_one_sentence(arguments, sentence):
     assert "\n" not in str(error.value)
 
 
+def test_filters_of_several_sizes_are_those_drawn_at_each():
+    sizes = torch.tensor([[0.125], [3.0]], dtype=torch.float64)  # beside the seeds
+    together = draw_gram(6, 4, 50, sigma_0=1.0, seed=(0, 1)).with_filters(sizes)
+    for member, size in enumerate(sizes.flatten().tolist()):
+        for name, part in draw_gram(6, 4, 50, sigma_0=size, seed=(0, 1))._asdict().items():
+            found = getattr(together, name)
+            torch.testing.assert_close(found[member] if name.startswith("w") else found, part, rtol=1e-12, atol=1e-14)
+
+
 def test_a_grid_of_training_problems_is_each_of_its_cells():
     grid = draw_training(10, 3, (40, 90), n_snr2=(0.5, 2.0), flip_prob=(0.0, 0.2), start=0.1, seed=(0, 1, 2))
     params, _ = fit(grid, GradientDescent(0.01), 20)

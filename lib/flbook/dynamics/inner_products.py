@@ -73,6 +73,24 @@ class Gram(NamedTuple):
             mu_mu=unit.mu_mu * size**2, mu_xi=unit.mu_xi * size[..., None], w_mu=unit.w_mu * size[..., None]
         )
 
+    def with_filters(self, sigma_0: Float[Tensor, "*#E"]) -> "Gram":
+        """The same directions of the filters, whose coordinates had the standard deviation 1, at another one.
+
+        Parameters
+        ----------
+        sigma_0
+            Standard deviations, one number or one a member, shape ``(*#E,)``.
+
+        Returns
+        -------
+        Gram
+            Inner products with the ensemble axes of both.
+        """
+        size = sigma_0.to(self.w_w)[..., None]
+        return self._replace(
+            w_mu=size * self.w_mu, w_xi=size[..., None] * self.w_xi, w_w=size[..., None] ** 2 * self.w_w
+        )
+
     def to(self, *where: Any) -> "Gram":
         """On another device or in another dtype.
 

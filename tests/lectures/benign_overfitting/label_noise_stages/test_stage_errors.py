@@ -7,6 +7,7 @@ from flbook import measures
 from flbook.dynamics.wishart import draw_training
 from flbook.lectures.benign_overfitting.label_noise_stages import network_parts, stage_errors
 from flbook.lectures.benign_overfitting.label_noise_stages.start_size import trained
+from flbook.lectures.benign_overfitting.shared.rare_noise import log_error
 from flbook.training.optimizers import GradientDescent
 
 
@@ -20,13 +21,13 @@ def test_rare_errors_are_the_counted_ones():
     task, params = some()
     counted = measures.test_error(task, params, 2**15)
     assert counted.min() > 1e-3
-    torch.testing.assert_close(network_parts.log_error(task, params, 2**13).exp(), counted, rtol=0.05, atol=0)
+    torch.testing.assert_close(log_error(task, params, 2**13).exp(), counted, rtol=0.05, atol=0)
 
 
 def test_the_constant_is_that_of_the_least_noise_that_errs():
     d = 10**6
     task, params = some((5.0,), d=d, n=100, m=10)
-    minus_log = -network_parts.log_error(task, params)
+    minus_log = -log_error(task, params)
     constant = network_parts.error_constant(task, params, torch.tensor([5.0]).double())
     torch.testing.assert_close(minus_log.mean() * 100 / d, constant.mean(), rtol=0.05, atol=0)
 

@@ -19,7 +19,7 @@ from flbook.domains import Count, FlipProbability, Natural, NonNegative, Positiv
 from flbook.dynamics.frozen import FrozenGramTraining
 from flbook.dynamics.gram import GramTraining
 from flbook.dynamics.wishart import check_room, draw_training
-from flbook.lectures.benign_overfitting.label_noise_stages.network_parts import spoken
+from flbook.lectures.benign_overfitting.label_noise_stages.network_parts import check_flips, mean, spoken
 from flbook.lectures.benign_overfitting.label_noise_stages.orthogonal_noise import OrthogonalNoise
 from flbook.lectures.benign_overfitting.label_noise_stages.recycled import RecycledTest
 from flbook.rivals import RIVALS, Rival, rival
@@ -56,9 +56,7 @@ class Setting(Grid):
     def check(self) -> None:
         """Refuse samples without flipped or without clean labels, and too few dimensions."""
         for p in self.flip_prob:
-            if not 1 <= round(p * self.n) < self.n:
-                raise ValueError(f"flip_prob must leave at least one flipped and one clean sample of n = {self.n}; got "
-                                 f"{p}")
+            check_flips(p, self.n)
         for d in self.d:
             check_room(self.n, 2 * self.m, d)
 
@@ -112,9 +110,6 @@ def quantities(training: GramTraining | FrozenGramTraining, points: int = 128) -
     """What is recorded while training."""
     flipped = training.y != training.observed
     groups = {"clean": ~flipped, "flipped": flipped}
-
-    def mean(values, group):
-        return (values * group).sum(-1) / group.sum(-1)
 
     def fitted(params, group):
         return mean((training.predict(params) * training.observed > 0).to(training.y), group)

@@ -1,11 +1,9 @@
 """What a network, or a rival of it, says about the signal and about each sample's noise, and who carries that noise."""
 
-import torch
 from torch import Tensor
 
 from flbook.dynamics.frozen import FrozenGramTraining
 from flbook.dynamics.gram import GramTraining
-from flbook.measures import sobol_normal
 from flbook.training.problem import Params
 
 
@@ -14,6 +12,17 @@ def spoken(training: GramTraining | FrozenGramTraining, params: Params) -> tuple
     plus, minus = training.signal_outputs(params)
     noise = training.noise_outputs(params, training.training_noise(params))
     return (plus - minus) / 2, noise * training.observed
+
+
+def mean(values: Tensor, group: Tensor) -> Tensor:
+    """Mean over the samples of a group, shape ``*E``."""
+    return (values * group).sum(-1) / group.sum(-1)
+
+
+def check_flips(flip_prob: float, n: int) -> None:
+    """Refuse samples without flipped or without clean labels."""
+    if not 1 <= round(flip_prob * n) < n:
+        raise ValueError(f"flip_prob must leave at least one flipped and one clean sample of n = {n}; got {flip_prob}")
 
 
 def carriers(training: GramTraining, params: Params) -> Tensor:
@@ -45,7 +54,7 @@ def first_constant(n_snr2: float, flip_prob: float, phi: float) -> float:
     Examples
     --------
     >>> round(first_constant(5.0, 0.2, 0.79), 3)
-    1.478
+    1.476
     """
     return 1 / ((2 * phi / ((1 - 2 * flip_prob) * n_snr2)) ** 2 + 2 / n_snr2)
 
@@ -62,25 +71,3 @@ def last_constant(n_snr2: float, flip_prob: float, phi: float) -> float:
     s = (1 - 2 * flip_prob) * b / (1 + b)
     square = (1 - flip_prob) * (1 - s) ** 2 + flip_prob * (1 + s) ** 2
     return 1 / (square / s**2 + 2 / n_snr2)
-
-
-def log_error(training: GramTraining, params: Params, points: int = 1024) -> Tensor:
-    r"""Natural logarithm of the test error on fresh noise, however small, by importance sampling; shape ``*E``.
-
-    Filters answer to fresh noise with jointly normal numbers. These are drawn with the mean that the least noise patch
-    gives them for which the filters of the wrong sign overrule the signal, and weighted back.
-    """
-    size = training.test_directions
-    standard = sobol_normal(points, size).to(training.observed)
-    columns = training.fresh(params, torch.eye(size).to(standard))  # pre-activations are linear in what is drawn
-    z, parts = training.fresh(params, standard), []
-    for sign, signal in zip((1, -1), training.signal_outputs(params), strict=True):
-        v = columns @ (-sign * training.a).clamp(min=0)
-        along = v / v.norm(dim=-1, keepdim=True)
-        t = (sign * signal / v.norm(dim=-1)).clamp(min=0)
-        shift = t[..., None] * torch.einsum("...g,...gk->...k", along, columns)
-        output = signal[..., None] + training.noise_outputs(params, z + shift[..., None, :])
-        weight = -t[..., None] * torch.einsum("pg,...g->...p", standard, along) - t[..., None] ** 2 / 2
-        missed = torch.where(sign * output <= 0, weight, -torch.inf)
-        parts.append(torch.logsumexp(missed, -1))
-    return torch.logsumexp(torch.stack(parts), 0) - torch.log(torch.tensor(2.0 * points)).to(standard)

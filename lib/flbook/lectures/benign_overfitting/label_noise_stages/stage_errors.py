@@ -13,8 +13,14 @@ from torch import Tensor
 from flbook import devices
 from flbook.domains import Count, FlipProbability, Natural, Positive
 from flbook.dynamics.wishart import check_room, draw_training
-from flbook.lectures.benign_overfitting.label_noise_stages.network_parts import error_constant, log_error, spoken
-from flbook.lectures.benign_overfitting.label_noise_stages.start_size import mean, trained, trained_long
+from flbook.lectures.benign_overfitting.label_noise_stages.network_parts import (
+    check_flips,
+    error_constant,
+    mean,
+    spoken,
+)
+from flbook.lectures.benign_overfitting.label_noise_stages.start_size import trained, trained_long
+from flbook.lectures.benign_overfitting.shared.rare_noise import log_error
 from flbook.runs import Experiment, Grid, axis
 from flbook.training.optimizers import GradientDescent
 
@@ -37,9 +43,7 @@ class Setting(Grid):
 
     def check(self) -> None:
         """Refuse samples without flipped labels, and too few dimensions."""
-        if not 1 <= round(self.flip_prob * self.n) < self.n:
-            raise ValueError(f"flip_prob must leave at least one flipped and one clean sample of n = {self.n}; got "
-                             f"{self.flip_prob}")
+        check_flips(self.flip_prob, self.n)
         check_room(self.n, 2 * self.m, min(self.ratio) * self.n)
 
 

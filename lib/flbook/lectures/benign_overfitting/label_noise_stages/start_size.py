@@ -23,7 +23,7 @@ from flbook import devices, fits
 from flbook.domains import Count, FlipProbability, Natural, Positive
 from flbook.dynamics.gram import GramTraining
 from flbook.dynamics.wishart import check_room, draw_training
-from flbook.lectures.benign_overfitting.label_noise_stages.network_parts import carriers, spoken
+from flbook.lectures.benign_overfitting.label_noise_stages.network_parts import carriers, check_flips, mean, spoken
 from flbook.rivals import rival
 from flbook.runs import Experiment, Grid, axis
 from flbook.training.optimizers import GradientDescent
@@ -49,9 +49,7 @@ class Setting(Grid):
 
     def check(self) -> None:
         """Refuse samples without flipped labels, unknown models, and too few dimensions."""
-        if not 1 <= round(self.flip_prob * self.n) < self.n:
-            raise ValueError(f"flip_prob must leave at least one flipped and one clean sample of n = {self.n}; got "
-                             f"{self.flip_prob}")
+        check_flips(self.flip_prob, self.n)
         for name in self.model:
             if name not in ("network", "linear", "lazy"):
                 raise ValueError(f"model must be network, linear or lazy; got {name}")
@@ -124,11 +122,6 @@ def lead(task: GramTraining, params: Params, group: Tensor) -> Tensor:
     signal, noise = spoken(task, params)
     noise = mean(noise, group)
     return (noise - signal) / (noise.abs() + signal.abs())
-
-
-def mean(values: Tensor, group: Tensor) -> Tensor:
-    """Mean over the samples of a group, shape ``*E``."""
-    return (values * group).sum(-1) / group.sum(-1)
 
 
 def squeezed(values: Tensor) -> Tensor:

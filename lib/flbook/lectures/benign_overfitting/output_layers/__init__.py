@@ -86,9 +86,8 @@ def problem(setting: Setting, device: str = "cpu", dtype: torch.dtype = torch.fl
     """The training problems of all (v_0, sigma_0, seed, r), in that order of ensemble axes."""
     y, observed = flipped_labels(setting.n, setting.flip_prob, setting.seed[0])
     unit = draw_gram(setting.n, 2 * setting.m, setting.d, sigma_0=1.0, seed=setting.seed)
-    size = torch.tensor(setting.sigma_0, dtype=torch.float64)[:, None, None]
-    gram = Gram(*(part[None] for part in unit))._replace(
-        w_mu=size * unit.w_mu, w_xi=size[..., None] * unit.w_xi, w_w=size[..., None] ** 2 * unit.w_w)
+    sigma_0 = torch.tensor(setting.sigma_0, dtype=torch.float64)[:, None]
+    gram = Gram(*(part[None] for part in unit)).with_filters(sigma_0)
     mu = (torch.tensor(setting.r, dtype=torch.float64) * setting.d / setting.n) ** 0.25
     gram = Gram(*(part[None] for part in gram.with_signals(mu)))
     size = torch.tensor(setting.v_0, dtype=torch.float64)[:, None, None, None]

@@ -21,7 +21,8 @@ from flbook.domains import Count, FlipProbability, Natural, NonNegative, Positiv
 from flbook.dynamics.gram import GramTraining
 from flbook.dynamics.inner_products import Gram
 from flbook.dynamics.wishart import check_room, draw_gram
-from flbook.lectures.benign_overfitting.relu_heatmap.rare_errors import averaging_error, rare_error
+from flbook.lectures.benign_overfitting.relu_heatmap.averages import averaging_error
+from flbook.lectures.benign_overfitting.shared.rare_noise import log_error
 from flbook.models.cnn import initial_bias, initial_weights
 from flbook.rivals import RIVALS, Rival, rival
 from flbook.runs import Experiment, Grid, axis, labelled, lattice
@@ -175,7 +176,7 @@ def rare(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """Test errors that may be far too small to be counted, also of the averaging classifier; dims (d, seed, mu)."""
     training = problem(setting, setting.n[0], device)
     params = fit(training, GradientDescent(step_size(setting, setting.n[0], training.gram.w_w)), setting.steps).params
-    dims, error = ("d", "seed", "mu"), rare_error(training, params, setting.points)
+    dims, error = ("d", "seed", "mu"), log_error(training, params, setting.points).exp()
     averaging = averaging_error(training, setting.sigma_xi)
     return labelled({"test_error": (dims, error, "test error", "fraction"),
                      "averaging_error": (dims, averaging, "test error of the averaging classifier", "fraction"),

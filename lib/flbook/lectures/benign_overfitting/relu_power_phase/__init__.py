@@ -128,11 +128,9 @@ def problem(setting: Setting, q: float, n: int, device: str = "cpu") -> GramTrai
 def exact(setting: Setting, q: float, n: int) -> GramTraining:
     """The same in float64, for closed forms."""
     gram = draw_gram(n, 2 * setting.m, setting.d, sigma_0=1.0, orthogonal=True, seed=setting.seed)
-    root = torch.tensor(setting.d, dtype=torch.float64).sqrt()[:, None, None]
-    size = setting.start / root  # sigma_0, one a dimension
-    gram = gram._replace(
-        w_mu=size * gram.w_mu, w_xi=size[..., None] * gram.w_xi, w_w=size[..., None] ** 2 * gram.w_w
-    ).with_signals(torch.tensor(setting.snr, dtype=torch.float64) * root)
+    root = torch.tensor(setting.d, dtype=torch.float64).sqrt()[:, None]
+    snr = torch.tensor(setting.snr, dtype=torch.float64)
+    gram = gram.with_filters(setting.start / root).with_signals(snr * root[..., None])
     y = alternating_labels(n)
     law = partial(noise_preactivations, sigma_xi=1.0, orthogonal=True)
     return GramTraining(gram, y, y, scale=1 / setting.m, activation=ReLUPower(q), law=law)

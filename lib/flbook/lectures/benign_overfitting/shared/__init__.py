@@ -1,1 +1,1 @@
-"""Token data and their reduced training, which several lectures on benign overfitting use."""
+"""What several lectures on benign overfitting use: token data, their reduced training, rare errors."""

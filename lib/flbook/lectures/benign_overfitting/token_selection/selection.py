@@ -34,6 +34,11 @@ def signal_shares(varrho=0.1, tokens=8):
     return np.r_[1.0, varrho, varrho, np.zeros(tokens - 3)]
 
 
+def head_shares(varrho=0.1, tokens=8):
+    r"""What the head reads of it in each token, for the right label: :math:`(1, \varrho, -\varrho, 0, \dots)`."""
+    return signal_shares(varrho, tokens) * np.r_[1, 1, -1, np.zeros(tokens - 3)]
+
+
 def gain(mu_norm, flip_prob=0.2, varrho=0.1, tokens=8, sigma_xi=1.0):
     r"""What the chosen tokens of a training set carry of the signal, less what the mean token does: g.
 
@@ -42,7 +47,7 @@ def gain(mu_norm, flip_prob=0.2, varrho=0.1, tokens=8, sigma_xi=1.0):
     minus that for a wrong one, and a normal number in each token.
     """
     m, carries = np.asarray(mu_norm, float) / (np.sqrt(2) * sigma_xi), signal_shares(varrho, tokens)
-    reads, chosen = carries * np.r_[1, 1, -1, np.zeros(tokens - 3)], 0.0
+    reads, chosen = head_shares(varrho, tokens), 0.0
     for label, share in ((1, 1 - flip_prob), (-1, flip_prob)):
         for place in np.flatnonzero(carries):
             others = [label * m * read for read in np.delete(reads, place)]
@@ -98,7 +103,7 @@ def clock_error(time, n, mu_norm, d, flip_prob=0.2, varrho=0.1, tokens=8, points
     lead = np.log1p(rate * np.asarray(time, float) * d / n)[..., None, None]
     pull, length = least_norm(n, mu_norm, d, flip_prob, varrho, tokens)
     carries = signal_shares(varrho, tokens)
-    reads = carries * np.r_[1, 1, -1, np.zeros(tokens - 3)] * mu_norm / np.sqrt(2)
+    reads = head_shares(varrho, tokens) * mu_norm / np.sqrt(2)
     scores = lead * (pull * carries + length * measures.sobol_normal(points, tokens).numpy())
     weight = np.exp(scores - scores.max(-1, keepdims=True))
     return ndtr(-(weight * reads).sum(-1) / np.sqrt((weight**2).sum(-1))).mean(-1)

@@ -6,6 +6,7 @@ from torch import Tensor
 
 from flbook import measures
 from flbook.lectures.benign_overfitting.shared.token_gram import TokenTraining
+from flbook.lectures.benign_overfitting.token_selection.selection import head_shares
 
 
 def head_values_error(mu_norm: np.ndarray, varrho: float = 0.1, tokens: int = 8, points: int = 2**15) -> np.ndarray:
@@ -15,8 +16,7 @@ def head_values_error(mu_norm: np.ndarray, varrho: float = 0.1, tokens: int = 8,
     Nothing is trained. Integrated over quasi-random normal numbers.
     """
     m = np.asarray(mu_norm, float)[..., None, None] / np.sqrt(2)
-    share = np.r_[1.0, varrho, -varrho, np.zeros(tokens - 3)]
-    values = m * share + measures.sobol_normal(points, tokens).numpy()
+    values = m * head_shares(varrho, tokens) + measures.sobol_normal(points, tokens).numpy()
     plus, minus = (np.logaddexp.reduce(sign * m * values, axis=-1) for sign in (1, -1))
     return (plus <= minus).mean(-1)
 

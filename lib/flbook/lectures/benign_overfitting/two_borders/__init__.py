@@ -79,10 +79,8 @@ run = experiment.run
 
 def problem(setting: Setting, q: float, n: int, device: str = "cpu") -> GramTraining:
     """The training problems of all (d, seed, mu), in coefficients; no d-dimensional vector is drawn."""
-    root = torch.tensor(setting.d, dtype=torch.float64).sqrt()[:, None, None]
-    gram = draw_gram(n, 2 * setting.m, setting.d, sigma_0=1.0, seed=setting.seed)
-    size = setting.start / root
-    gram = gram._replace(w_mu=size * gram.w_mu, w_xi=size[..., None] * gram.w_xi, w_w=size[..., None] ** 2 * gram.w_w)
+    root = torch.tensor(setting.d, dtype=torch.float64).sqrt()[:, None]
+    gram = draw_gram(n, 2 * setting.m, setting.d, sigma_0=1.0, seed=setting.seed).with_filters(setting.start / root)
     y, observed = flipped_labels(n, setting.flip_prob, setting.seed[0])
     law = partial(noise_preactivations, sigma_xi=1.0)
     training = GramTraining(gram.with_signals(torch.tensor(setting.mu, dtype=torch.float64)), y, observed,

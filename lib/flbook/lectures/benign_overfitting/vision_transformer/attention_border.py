@@ -82,10 +82,6 @@ def mean_miss(found: xr.Dataset) -> fits.Fit:
     grid = np.log(found.ratio.to_numpy())
 
     def of(means):
-        place = (means >= 0.5).argmax(-1)[..., None]  # the first strength with half of the attention
-        high, low = (np.take_along_axis(means, place - back, -1)[..., 0] for back in (0, 1))
-        place = place[..., 0]
-        at = grid[place - 1] + (0.5 - low) / (high - low) * (grid[place] - grid[place - 1])
-        return abs(np.exp(at) - 1).mean((1, 2, 3))
+        return abs(np.exp(fits.first_crossing(means, grid, 0.5)) - 1).mean((1, 2, 3))
 
     return fits.statistic(found.signal_fresh, of, ("tokens", "sigma_0", "steps", "ratio"))

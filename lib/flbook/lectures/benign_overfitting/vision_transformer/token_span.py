@@ -25,6 +25,7 @@ from torch import Tensor
 
 from flbook import rng
 from flbook.data.signal_noise import covariance_factor
+from flbook.domains import Checked
 from flbook.dynamics.wishart import bartlett
 from flbook.lectures.benign_overfitting.vision_transformer.two_signals import TwoSignalSample
 from flbook.models.patch_attention import VisionTransformer
@@ -70,7 +71,7 @@ def check_room(noise: int, h: int, d: int) -> None:
 
 
 @dataclass(frozen=True)
-class TokenSpan(EmpiricalProblem):
+class TokenSpan(EmpiricalProblem, Checked):
     """Networks whose K weight columns stay in their start plus the span of the M tokens: what they share.
 
     Parameters are ``{"columns": (*E, M, K)}``, the coefficients of the columns. A network says its outputs, their
@@ -87,6 +88,7 @@ class TokenSpan(EmpiricalProblem):
     loss: Any = logistic
 
     def __post_init__(self):
+        super().__post_init__()
         check_labels(self.observed)
         check_labels(self.y)
         if self.width < 1 or self.y.shape != self.observed.shape:

@@ -98,6 +98,13 @@ def cell(s: Setting, device: str) -> dict[str, np.ndarray]:
 run = experiment.run
 
 
+def away_from_the_end(found: xr.Dataset, level: float = 1e-3) -> tuple[np.ndarray, np.ndarray]:
+    """Losses above a level, and the steepness there, along all flows whose features are independent."""
+    alive = (found.start == "saddle") & (found.missing > 0) | (found.start == "dead") & (found.missing == 0)
+    loss, steepness = (found[name].where(alive).values.ravel().astype(float) for name in ("loss", "steepness"))
+    return loss[loss > level], steepness[loss > level]
+
+
 def truth(setting: Setting) -> tuple[Particles, Population]:
     """The teachers of all seeds, white, and the points with their true features; float64."""
     half = setting.d // 2

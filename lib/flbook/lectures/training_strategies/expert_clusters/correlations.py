@@ -32,8 +32,8 @@ def shared_correlation(activation: Callable, rho: float, w_c: float, m: float) -
 
     Examples
     --------
-    >>> shared_correlation(hermite.he(3), rho=2.0, w_c=0.3, m=0.5)
-    0.0
+    >>> abs(shared_correlation(hermite.he(3), rho=2.0, w_c=0.3, m=0.5)) < 1e-12
+    True
     """
     return m**3 * (shifted(activation, 3, rho * w_c) - shifted(activation, 3, -rho * w_c)) / 2
 

@@ -8,11 +8,11 @@ from scipy.special import ndtr
 from flbook.data import SignalNoise
 from flbook.dynamics.gram import GramTraining
 from flbook.dynamics.inner_products import Gram
-from flbook.lectures.benign_overfitting.relu_heatmap.rare_errors import (
+from flbook.lectures.benign_overfitting.relu_heatmap.averages import (
     averaging_error,
-    rare_error,
     two_averages_error,
 )
+from flbook.lectures.benign_overfitting.shared.rare_noise import log_error
 from flbook.models import TwoLayerCNN
 
 
@@ -33,7 +33,7 @@ def test_two_filters_err_with_the_probability_of_the_closed_form(a):
     exact = two_averages_error(2 * a**2)
     if a == 0:
         exact += 0.25  # where both are silent nothing says the class, and a missing sign counts as an error
-    assert rare_error(problem, params, 2**15).item() == pytest.approx(exact, rel=0.02)
+    assert log_error(problem, params, 2**15).exp().item() == pytest.approx(exact, rel=0.02)
 
 
 def test_the_closed_form_lies_between_its_bounds_and_falls_at_its_rate():
