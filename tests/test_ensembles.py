@@ -37,6 +37,7 @@ from flbook.lectures.in_context_learning.shared.prompt_pool import PromptPool
 from flbook.lectures.in_context_learning.shared.single_index_prompts import SingleIndexPrompts
 from flbook.lectures.in_context_learning.vector_arithmetic.factual_recall import FactualRecall
 from flbook.lectures.in_context_learning.what_is_icl.shifted_prompts import SHIFTS, ShiftedPrompts
+from flbook.lectures.in_context_learning.what_is_icl.training_laws import TwoScales
 from flbook.lectures.representation.lazy_and_mean_field.teacher import Teacher
 from flbook.lectures.training_strategies.expert_clusters.index_clusters import IndexClusters
 from flbook.lectures.training_strategies.mixture_of_experts.clustered import ExpertClusters
@@ -74,7 +75,7 @@ PROMPTS = [
     SingleIndexPrompts(n=3, d=4, r=2, spread=(0.0, 0.0, 0.5), noise=0.3), ConceptPrompts(concepts=3, n=3, d=8),
     FunctionPrompts(fourier_line(3), (1.0, 0.5, 0.5), n=6, noise=0.3), DriftingPrompts(n=4, d=2, noise=0.5),
     SignPrompts(4, 1.5), SignPrompts(3, 1.0, (-2.0, 0.0, 2.0), (0.25, 0.5, 0.25)), PlanePrompts(4, 0.8),
-    *(ShiftedPrompts(2, 4, shift) for shift in SHIFTS), PointMixture.two_modes(),
+    *(ShiftedPrompts(2, 4, shift) for shift in SHIFTS), TwoScales(3, 2), PointMixture.two_modes(),
 ]
 DRAWS = [  # of seeds and a step
     *(data.draw for data in PROMPTS), lambda batch, seed, step=0: RECALL.questions(batch, seed, step),

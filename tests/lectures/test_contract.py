@@ -59,6 +59,7 @@ LOOSE = {
     "in_context_learning/learned_basis": (0.1, 1e-3),  # kernel ridge is the best in hindsight over all seeds of a run
     "in_context_learning/task_diversity": (1e-4, 1e-9),  # a ridge of 1e-10 of the features' size
     "in_context_learning/test_time_training": (1e-3, 1e-5),
+    "in_context_learning/training_laws": (1e-3, 1e-4),  # Adam in float32 on biases of keys, which have no gradient
     "in_context_learning/vector_arithmetic": (1e-3, 0.004),
     "training_strategies/noisy_digits": (1e-4, 4e-3),  # one of 257 test pictures
     "training_strategies/sign_tokens": (1e-4, 1.1e-3),  # Adam in float32; one of 1,000 fresh samples
@@ -75,6 +76,10 @@ TOO_LONG = {
                                            "test compares cells at less",
     "foundation_models/denoising_from_scratch": "float32's rounding steers training; the lecture's test compares what "
                                                 "needs no network, and the losses of the checkpoint",
+    "in_context_learning/fine_tuning": "float32's rounding steers hundreds of steps of Adam; the lecture's test "
+                                       "compares the first ten",
+    "in_context_learning/training_laws": "thirty networks are trained for a quarter of an hour; the lecture's test "
+                                         "recomputes errors from those that are stored",
     "in_context_learning/what_is_icl": "one network is trained for twelve minutes; its test recomputes errors from it",
     "training_strategies/picture_tuning": "as for rules_on_pictures",
     "training_strategies/rules_on_pictures": "float32's rounding steers training on wrong labels; the page runs three "

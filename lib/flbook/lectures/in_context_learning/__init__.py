@@ -4,6 +4,7 @@
 EXPERIMENTS = (
     "attention_landscape",
     "bayes_gap",
+    "bayes_gap.empirical_minimum",
     "bayes_gap.two_planes",
     "concept_prompts",
     "linear_attention",
@@ -21,4 +22,6 @@ EXPERIMENTS = (
     "test_time_training",
     "vector_arithmetic",
     "what_is_icl",
+    "what_is_icl.fine_tuning",
+    "what_is_icl.training_laws",
 )

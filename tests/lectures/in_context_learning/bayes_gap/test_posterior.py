@@ -1,4 +1,4 @@
-"""Closed forms of the Bayes gap: against quadrature by scipy, their limits, and enumeration by hand."""
+"""Closed forms of the doubt: against quadrature by scipy, simulation, their limits, and enumeration by hand."""
 
 import math
 
@@ -8,41 +8,54 @@ from scipy.integrate import quad
 
 from flbook.lectures.in_context_learning.bayes_gap import posterior as theory
 
-K = np.array([1, 4, 30])
+
+def under_plus(of):
+    """E of(y) for y = 1 + Laplace noise."""
+    return quad(lambda y: of(y) * 0.5 * math.exp(-abs(y - 1)), -40, 40, points=[-1, 1], limit=400)[0]
 
 
-def expected(of, m):
-    law = lambda z: of(z) * math.exp(-((z - m) ** 2) / (2 * m)) / math.sqrt(2 * math.pi * m)  # noqa: E731
-    return quad(law, m - 14 * m**0.5, m + 14 * m**0.5, epsabs=0, epsrel=1e-10, limit=400, points=[0, m])[0]
+def test_one_label_by_quadrature():
+    doubt = under_plus(lambda y: math.cosh(max(-1, min(1, y))) ** -2)
+    assert theory.doubt(np.array([1]))[0] == pytest.approx(doubt, rel=1e-9)
 
 
-def test_integrals():
-    for k, variance, gap in zip(K, theory.sign_posterior_variance(K, 2.0), theory.linear_gap(K, 2.0), strict=True):
-        assert variance == pytest.approx(expected(lambda z: math.cosh(z) ** -2, k / 4), rel=1e-8)
-        assert gap == pytest.approx(expected(lambda z, k=k: (math.tanh(z) - z * 4 / (k + 4)) ** 2, k / 4), rel=1e-8)
-    np.testing.assert_allclose(theory.sign_posterior_variance(np.array([10, 40, 160]), 2.0),
-                               [0.168793025, 2.41131474e-3, 3.96720716e-10], rtol=1e-7)
+def test_many_labels_by_simulation():
+    rng = np.random.default_rng(0)
+    evidence = np.clip(1 + rng.laplace(size=(200_000, 6)), -1, 1).cumsum(1)
+    np.testing.assert_allclose((np.cosh(evidence) ** -2).mean(0), theory.doubt(np.arange(1, 7)), rtol=0.02)
 
 
-def test_calibration_and_the_lines_risk():
-    variance = theory.sign_posterior_variance(K, 1.5)
-    np.testing.assert_allclose(1 - theory.sign_posterior_mean(K, 1.5), variance, rtol=1e-8)
-    np.testing.assert_allclose(theory.linear_gap(K, 1.5) + variance, 2.25 / (K + 2.25))
+def test_cells():
+    plus, minus = theory.chances(5)
+    assert plus.sum() == pytest.approx(1) and minus == pytest.approx(plus[::-1])
+    assert plus[-1] == pytest.approx(0.5), "half of the labels lie above f = 1"
+    np.testing.assert_allclose(theory.evidence(5)[[0, 2, 4]], [-1, 0, 1], atol=1e-12)
+    # two labels told apart by cells, enumerated
+    pairs, other = np.outer(plus, plus), np.outer(minus, minus)
+    assert theory.doubt(np.array([2]), 5)[0] == pytest.approx((2 * pairs * other / (pairs + other)).sum(), rel=1e-9)
+    gaps = [theory.feature_gap(np.array([3]), m)[0] for m in (4, 6, 10, 18, 34)]
+    assert min(gaps) > 0
+    np.testing.assert_allclose(np.diff(np.log(gaps))[1:], -2 * math.log(2), rtol=0.02)
 
 
-def test_the_asymptote():
+def test_the_limit():
     k = np.array([400, 1600])
-    ratio = theory.sign_posterior_variance(k, 2.0) / theory.sign_asymptote(k, 2.0)
+    ratio = theory.doubt(k) / theory.doubt_limit(k)
     assert 0 < 1 - ratio[1] < 1 - ratio[0] < 0.02
 
 
-def test_rates():
-    assert theory.reported_sign(2.0) == pytest.approx(0.03125), "a quarter of the Chernoff information 1/(2 σ²)"
-    z, weight = np.polynomial.hermite_e.hermegauss(60)
-    bhattacharyya = np.exp(-2 * z**2 / (8 * 1.5**2)) @ weight / math.sqrt(2 * math.pi)
-    assert theory.planes_rate(1.5) == pytest.approx(-math.log(bhattacharyya))
-    assert theory.reported_planes(1.5) == pytest.approx(1 / (8 * (2.25 + 2)))
-    assert theory.reported_planes(0.5) < theory.planes_rate(0.5)
+def test_the_best_line():
+    rng = np.random.default_rng(1)
+    y = 1 + rng.laplace(size=(400_000, 3))
+    gap = (np.tanh(np.clip(y, -1, 1).sum(1)) - y.sum(1) / 5) ** 2
+    assert theory.line_gap(np.array([3]))[0] == pytest.approx(gap.mean(), rel=0.02)
+
+
+def test_the_reported_constant():
+    divergence = under_plus(lambda y: 2 * max(-1, min(1, y)))
+    square = under_plus(lambda y: 4 * max(-1, min(1, y)) ** 2)
+    expected = divergence**2 / (8 * (square - divergence**2))
+    assert theory.reported_rate() == pytest.approx(expected) and expected < math.log(math.e / 2)
 
 
 def test_the_floor_of_a_mean_without_its_count():
@@ -58,7 +71,8 @@ def test_bad_input_is_one_sentence():
     for call, sentence in [
         (lambda: theory.pooled_floor((0.0,), (1.0,), 0), "p must be at least 1"),
         (lambda: theory.pooled_floor((0.0, 1.0), (1.0, 0.0), 1), "chances must be positive"),
-        (lambda: theory.sign_posterior_variance(np.array([0]), 1.0), "k must be at least 1 and noise positive"),
+        (lambda: theory.doubt(np.array([0])), "k must be at least 1"),
+        (lambda: theory.edges(2), "m must be at least 3"),
     ]:
         with pytest.raises(ValueError, match=sentence):
             call()

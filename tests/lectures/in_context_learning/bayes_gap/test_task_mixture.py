@@ -15,7 +15,7 @@ def test_the_posterior_mean_of_two_signs():
     y = torch.tensor([[1.0, 0.5, -3.0]], dtype=torch.float64)
     found = SignPrompts(3, 2.0).bayes(y)[0]
     for k in range(4):
-        plus, minus = (math.exp(-sum((float(a) - s) ** 2 for a in y[0, :k]) / 8) for s in (1, -1))
+        plus, minus = (math.exp(-sum(abs(float(a) - s) for a in y[0, :k]) / 2) for s in (1, -1))
         assert float(found[k]) == pytest.approx((plus - minus) / (plus + minus))
 
 
@@ -30,8 +30,10 @@ def test_draws(data):
     many = data.draw(20000, 0)
     assert abs(many.target.mean()) < 0.04 and (many.task.norm(dim=-1) - 1).abs().max() < 1e-12
     noise = many.observed - many.target
-    expected = 2.0 if data is DISCRETE else data.noise**2
-    np.testing.assert_allclose(noise.square().mean(), expected, rtol=0.05)
+    expected = 2.0 if data is DISCRETE else data.noise**2 * (2 if isinstance(data, SignPrompts) else 1)
+    np.testing.assert_allclose(noise.square().mean(), expected, rtol=0.08)
+    if isinstance(data, SignPrompts) and data is not DISCRETE:
+        np.testing.assert_allclose(noise.abs().mean(), data.noise, rtol=0.05, err_msg="Laplace: the mean size is b")
     if data is DISCRETE:
         assert set(np.unique(noise)) == {-2.0, 0.0, 2.0}
 

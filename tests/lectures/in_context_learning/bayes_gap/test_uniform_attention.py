@@ -31,11 +31,6 @@ def test_order_does_not_matter_and_the_count_only_if_told():
         assert torch.allclose(model(context, query), model(twice, query), atol=1e-6) != told
 
 
-def test_frozen_features():
-    names = [name for name, p in UniformAttention(frozen=True).named_parameters() if p.requires_grad]
-    assert names and all(name.startswith("rho") for name in names)
-
-
 def test_bad_input_is_one_sentence():
     with pytest.raises(ValueError, match="context must hold at least one example"):
         UniformAttention()(Context(torch.zeros(1, 0, 1), torch.zeros(1, 0)), torch.zeros(1, 1, 1))

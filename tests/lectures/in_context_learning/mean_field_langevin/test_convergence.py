@@ -1,4 +1,4 @@
-"""Gaussian mean-field Langevin dynamics: moments against an ODE, bounds, and the energy that interaction keeps."""
+"""Gaussian mean-field Langevin dynamics: moments against an ODE, bounds, and constants."""
 
 import numpy as np
 import pytest
@@ -7,6 +7,7 @@ from flbook.lectures.in_context_learning.mean_field_langevin.convergence import 
     LinearNeurons,
     chaos_constant,
     holley_stroock,
+    kramers,
 )
 
 MODEL, START = LinearNeurons(), (1.0, -1.0, 1.0, -1.0, 1.5)
@@ -39,15 +40,6 @@ def test_sandwich_and_rates():
     assert gap[20] == pytest.approx(0.447, abs=1e-3) and above[20] == pytest.approx(0.717, abs=1e-3)
 
 
-@pytest.mark.parametrize("width", [1, 3, 16])
-def test_interaction_keeps_the_mean_energy(width):
-    covariance = MODEL.particle_covariance(width)
-    assert MODEL.particle_energy(covariance) == pytest.approx(MODEL.energy(), rel=1e-12)
-    s = np.array(MODEL.s)
-    excess = (s / 2 * covariance.mean((-2, -1))).sum()
-    assert width * excess == pytest.approx(EXCESS, rel=1e-12)
-
-
 def test_constants():
     assert holley_stroock(0.0, 0.2, 0.5) == pytest.approx(MODEL.log_sobolev)
     assert holley_stroock(0.2, 0.2, 0.5) == pytest.approx(2.5 / np.e)
@@ -56,3 +48,10 @@ def test_constants():
     interacting, independent = chaos_constant(covariance, MODEL.lam)
     assert interacting == pytest.approx(EXCESS, rel=1e-12)
     assert independent == pytest.approx(MODEL.lam / 2 * (s / MODEL.decay).sum(), rel=1e-12)
+
+
+def test_kramers_of_a_quartic():
+    theta = np.linspace(-3, 3, 2401)
+    potential = np.stack([(theta**2 - 1) ** 2 / 4] * 2)  # V'' is 2 in the wells and -1 at the barrier, of height 1/4
+    expected = 2 / np.pi * 2**0.5 * np.exp(-0.25 / np.array([0.1, 0.05]))
+    np.testing.assert_allclose(kramers(potential, theta[1] - theta[0], [0.1, 0.05]), expected, rtol=1e-4)

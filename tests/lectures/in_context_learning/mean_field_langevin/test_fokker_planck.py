@@ -50,6 +50,13 @@ def test_the_sandwich_holds_with_its_exact_slack(tanh):
     np.testing.assert_allclose(tanh.lam * kullback(mu, gibbs), above, rtol=1e-10)
 
 
+def test_moved_neurons_pass_through_gaussians_between_gaussians(tanh):
+    mu, other = tanh.normal(-1.5, 0.4)[0], tanh.normal(1.0, 0.2)[0]
+    half = tanh.normal(-0.25, ((0.4**0.5 + 0.2**0.5) / 2) ** 2)[0]
+    moved = [tanh.moved_risk(mu, other, share) for share in (0.0, 0.5, 1.0)]
+    np.testing.assert_allclose(moved, tanh.risk(np.stack([mu, half, other])), rtol=0.02)
+
+
 def test_linear_neurons_stay_gaussian():
     linear = flow(lambda z: z, y=0.7 * X, lam=(0.3,), decay=0.5, cells=801)
     s, time, dt = float((X**2).mean()), 1.0, 0.0025

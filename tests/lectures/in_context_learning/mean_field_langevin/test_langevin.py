@@ -39,6 +39,16 @@ def test_noise_has_the_temperatures_size_and_belongs_to_the_seed():
     torch.testing.assert_close(one[0], after[0, 1], rtol=1e-6, atol=0)
 
 
+def test_given_noise_is_taken_in_its_order_and_to_rounding():
+    theta, xi = start(4, 2), start(2, 4, 2)
+    problem = Training(Neurons(tanh_unit, theta), X, Y, squared)
+    after = fit(problem, Langevin(0.1, 0.3, 0.2, given=xi), 2).params["theta"]
+    for one in xi:
+        still = fit(Training(Neurons(tanh_unit, theta), X, Y, squared), Langevin(0.1, 0.0, 0.2), 1).params["theta"]
+        theta = still + (2 * 0.1 * 0.3) ** 0.5 * one
+    torch.testing.assert_close(after, theta, rtol=1e-14, atol=1e-14)
+
+
 def test_copies_have_noise_of_their_own():
     problem = Training(Neurons(linear_unit, torch.zeros(2, 5, 3, 2, dtype=torch.float64)), X, 0 * Y, squared)
     after = fit(problem, Langevin(0.1, 1.0, 0.0, (0, 1)), 40).params["theta"]

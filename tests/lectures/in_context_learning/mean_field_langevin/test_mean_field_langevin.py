@@ -21,6 +21,21 @@ def test_bounds_hold_and_the_sandwich_closes():
     assert (flow.gap <= flow.bound * (1 + 1e-9)).all() and (flow.certificate >= flow.gap).all()
     np.testing.assert_allclose(flow.gap, flow.divergence + flow.distance, rtol=1e-8)
     np.testing.assert_allclose(flow.certificate, flow.gap + flow.distance + flow.back, rtol=1e-8)
-    assert (flow.a_priori < flow.at_rest).all() and (flow.at_rest < flow.frozen_rate).all()
-    assert (flow.frozen_rate < flow.rate).all()
-    np.testing.assert_allclose(lecture.relaxation(TINY), flow.rate, rtol=0.02)
+
+
+def test_rates_are_ordered_and_measured_ones_are_linearised():
+    found = lecture.rates(lecture.grid(TINY))
+    assert (found.a_priori < found.at_rest).all() and (found.at_rest < found.frozen_rate).all()
+    assert (found.frozen_rate < found.rate).all()
+    np.testing.assert_allclose(found.measured, found.rate, rtol=0.02)
+
+
+def test_data_that_see_no_side_leave_a_barrier_and_those_that_do_a_factor():
+    setting = replace(TINY, lam=(0.05, 0.1), cells=401)
+    plain, tilted = (lecture.mirrored(setting, tilt) for tilt in (0.0, 0.3))
+    np.testing.assert_allclose(lecture.seen(plain), 0, atol=1e-20)
+    unseen, seen = lecture.rates(plain), lecture.rates(tilted)
+    np.testing.assert_allclose(unseen.rate, unseen.frozen_rate, rtol=1e-6)
+    np.testing.assert_allclose(unseen.rate / unseen.kramers, [0.93, 0.89], atol=0.02)
+    np.testing.assert_allclose(seen.rate / unseen.rate, 1 + lecture.seen(tilted) / plain.lam, rtol=0.01)
+    np.testing.assert_allclose(seen.rate / unseen.rate, [1.77, 1.355], rtol=0.01)

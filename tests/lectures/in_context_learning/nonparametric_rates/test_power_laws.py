@@ -23,12 +23,6 @@ def test_the_best_gamma_is_the_best():
     assert theory.best_attention(np.zeros(2), 0.0, 5).risk == 0
 
 
-def test_projection():
-    variance = np.array([1.0, 0.5])
-    risks = theory.projection_risk(variance, 0.0, 10)
-    np.testing.assert_allclose(risks, [1.5, 0.5 + 0.05, 0.05 + 0.1])
-
-
 def test_the_series_is_the_sum_and_tends_to_its_asymptote():
     for s in (0.5, 1.0, 2.0):
         lam = theory.power_law(2**20 + 1, s)
@@ -42,8 +36,6 @@ def test_the_series_is_the_sum_and_tends_to_its_asymptote():
 def test_power_law_pairs():
     np.testing.assert_allclose(theory.power_law(5, 0.5), [1, 2.5**-2, 2.5**-2, 4.5**-2, 4.5**-2])
     assert 2 * theory.pair_variance(7, 1.0).sum() == pytest.approx(1)
-    slopes = np.log2(theory.truncation(64, 1.0) / theory.truncation(32, 1.0))
-    assert slopes == pytest.approx(-2, abs=0.03)
 
 
 def test_who_does_not_know_the_basis_expects_a_rougher_function():
@@ -53,28 +45,26 @@ def test_who_does_not_know_the_basis_expects_a_rougher_function():
     assert theory.fitted_slope(k, expected[k.astype(int)]) == pytest.approx(-2, abs=0.05), "k^(-2s/p - 1)"
 
 
-def test_bounds():
-    assert theory.lower_bound(64, 1e12, 1.0, 0.5) == pytest.approx(64 ** (-2 / 3), rel=1e-3)
-    assert theory.lower_bound_alone(64, 1.0, 0.5) == 64**-0.5
-    assert theory.lower_bound_alone(64, 1.0, 3.0) == 64 ** (-2 / 3)
-    assert theory.upper_bound(1, 5, 5, 1.0) == 1.0
+def test_the_three_terms_by_hand():
+    left_out, prompt, pretraining = theory.risk_terms(np.array([1.0, 0.5]), 1.0, 10, 1, 12)
+    assert left_out == pytest.approx(0.5) and prompt == pytest.approx(0.15 / 1.15)
+    assert pretraining == pytest.approx((0.5 + 0.15 / 1.15 + 1) / 10)
+    assert theory.risk_terms(np.array([1.0, 0.5]), 1.0, 10, 2, 5)[2] == np.inf
 
 
-def test_the_diagonal_floor():
-    assert theory.diagonal_floor(np.eye(3), np.array([1.0, 2.0, 3.0])) == pytest.approx(0, abs=1e-12)
-    gram, lam = np.array([[1.0, 0.5], [0.5, 1.0]]), np.array([1.0, 1.0])
-    # by symmetry both entries are equal: minimise tr[(g G - 1) (g G - 1) G] over g
-    powers = [np.trace(np.linalg.matrix_power(gram, k)) for k in range(4)]
-    assert theory.diagonal_floor(gram, lam) == pytest.approx(powers[1] - powers[2] ** 2 / powers[3])
+def test_no_attention_is_below_the_least_risk():
+    variance = theory.power_law(9, 1.0)
+    assert theory.least_risk(np.array([1.0, 0.5]), 2.0, 4) == pytest.approx(1 / 2 + 0.5 / 1.5)
+    for n in (1, 30, 1000):
+        assert theory.least_risk(variance, 0.5, n) < theory.best_attention(variance, 0.5, n).risk
 
 
-def test_local_and_fitted_slopes():
+def test_fitted_slopes():
     x = np.array([1.0, 2.0, 8.0])
-    np.testing.assert_allclose(theory.local_slope(x, 3 * x**-0.5), -0.5)
     assert theory.fitted_slope(x, 3 * x**-0.5) == pytest.approx(-0.5)
 
 
 def test_a_prompt_of_length_0_is_refused():
-    for call in (theory.best_attention, theory.projection_risk):
+    for call in (theory.best_attention, theory.least_risk):
         with pytest.raises(ValueError, match="n must be at least 1"):
             call(np.ones(2), 0.1, 0)

@@ -61,8 +61,3 @@ def test_the_stored_errors_are_those_of_the_stored_network(law, k, seed):
     stored = what_is_icl.experiment.stored().error.sel(law=law, k=k, seed=seed, model=list(models))
     np.testing.assert_allclose(again[1:], stored[1:], rtol=1e-5, atol=1e-9)
     np.testing.assert_allclose(again[0], stored[0], rtol=0.02)
-
-
-def test_fine_tuning_returns_an_error_a_seed():
-    error = what_is_icl.fine_tuned(TINY, what_is_icl.untrained(TINY), k=2, steps=3, points=4)
-    assert error.dims == ("seed",) and error.shape == (2,) and (error > 0).all()

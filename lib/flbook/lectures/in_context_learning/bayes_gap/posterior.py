@@ -1,7 +1,8 @@
-r"""The risk of an in-context predictor as Bayes gap plus posterior variance: closed forms where there are any.
+r"""The doubt that k labels leave about a sign, in closed form: for labels seen whole, and told apart by cells only.
 
-Two functions, :math:`f = \pm 1` with equal chance, seen k times in Gaussian noise of standard deviation
-:math:`\sigma_y`, are the smallest mixture of task types.
+Two functions, :math:`f = \pm 1` with equal chance, are seen in Laplace noise of scale 1, of density
+:math:`\frac12e^{-|\varepsilon|}`. One label is worth the evidence
+:math:`\frac12\log p(y - 1)/p(y + 1) = \mathrm{clip}(y, -1, 1)`.
 """
 
 import itertools
@@ -10,66 +11,79 @@ import math
 import numpy as np
 from jaxtyping import Float, Int
 
-NODES = 4001  # of an integral over one Gaussian, in units of its standard deviation, out to 12 of them
+NODES = np.linspace(-25, 25, 5001)  # where sech(pi t / 2) is above 1e-16, and fine enough for the cosines of evidence
 
 
-def sign_posterior_variance(k: Int[np.ndarray, " K"], noise: float) -> Float[np.ndarray, " K"]:
-    r"""What k labels leave unknown about :math:`f = \pm1`: :math:`E\,\mathrm{sech}^2(S/\sigma_y^2)`, S their sum.
+def edges(m: int) -> Float[np.ndarray, " cuts"]:
+    """Ends of m cells: m - 2 of one width on [-1, 1], and the two half-lines beside it, where evidence is constant.
 
+    Raises ValueError if m is below 3.
+    """
+    if m < 3:
+        raise ValueError(f"m must be at least 3, two half-lines and a cell between them; got {m}")
+    return np.linspace(-1, 1, m - 1)
+
+
+def chances(m: int) -> Float[np.ndarray, "2 m"]:
+    """Chances of the cells if f = 1 and if f = -1."""
+    ends = np.concatenate([[-np.inf], edges(m), [np.inf]])
+    return np.stack([np.diff(_distribution(ends - f)) for f in (1, -1)])
+
+
+def evidence(m: int) -> Float[np.ndarray, " m"]:
+    r"""What one label of a cell is worth, :math:`\omega_j = \frac12\log P_+(j)/P_-(j)`."""
+    plus, minus = chances(m)
+    return 0.5 * np.log(plus / minus)
+
+
+def doubt(k: Int[np.ndarray, " K"], m: int | None = None) -> Float[np.ndarray, " K"]:
+    r"""Posterior variance of f after k labels, seen whole, or as one of m cells.
+
+    .. math:: \Big(\sum\sqrt{P_+P_-}\Big)^k\,E\,\mathrm{sech}(Z), \qquad
+              E\,\mathrm{sech}(Z) = \int\frac{\chi(t)^k}{2\cosh(\pi t/2)}\,dt
+
+    Z is the evidence of k labels that are drawn from the law between the two, of density proportional to
+    :math:`\sqrt{P_+P_-}`, and :math:`\chi` the characteristic function of one of them.
+
+    Raises ValueError if a k is below 1.
     Source: derived in the lecture.
     """
-    mean = _evidence(k, noise)
-    return _gaussian(lambda z: np.cosh(np.clip(z, -350, 350)) ** -2.0, mean, np.sqrt(mean))
+    k = _counts(k)
+    if m is None:
+        overlap, chi = 2 / math.e, 0.5 * (np.cos(NODES) + np.sinc(NODES / math.pi))
+    else:
+        between = np.sqrt(chances(m).prod(0))
+        overlap = between.sum()
+        chi = np.cos(NODES[:, None] * evidence(m)) @ (between / overlap)
+    weight = 0.5 / np.cosh(math.pi * NODES / 2) * (NODES[1] - NODES[0])
+    return overlap**k * (chi ** k[:, None] @ weight)
 
 
-def sign_posterior_mean(k: Int[np.ndarray, " K"], noise: float, share: float = 1.0) -> Float[np.ndarray, " K"]:
-    r"""Mean of the posterior mean where f = 1: :math:`E\tanh(S/\sigma_y^2)`; `share` of the evidence is believed."""
-    mean = _evidence(k, noise)
-    return _gaussian(lambda z: np.tanh(share * z), mean, np.sqrt(mean))
+def doubt_limit(k: Int[np.ndarray, " K"]) -> Float[np.ndarray, " K"]:
+    r"""Its limit for many labels, :math:`\sqrt{3\pi/4k}\,(2/e)^k`."""
+    k = _counts(k)
+    return np.sqrt(0.75 * math.pi / k) * (2 / math.e) ** k
 
 
-def sign_asymptote(k: Int[np.ndarray, " K"], noise: float) -> Float[np.ndarray, " K"]:
-    r"""Its limit :math:`\sqrt{\pi/2m}\,e^{-m/2}` with the evidence :math:`m = k/\sigma_y^2`."""
-    mean = _evidence(k, noise)
-    return np.sqrt(math.pi / (2 * mean)) * np.exp(-mean / 2)
+def feature_gap(k: Int[np.ndarray, " K"], m: int) -> Float[np.ndarray, " K"]:
+    """Bayes gap of the best that can be done with m cells: what they leave in doubt beyond the labels themselves."""
+    return doubt(k, m) - doubt(k)
 
 
-def linear_gap(k: Int[np.ndarray, " K"], noise: float) -> Float[np.ndarray, " K"]:
-    r"""Bayes gap of the best predictor that is linear in the labels, :math:`S/(k + \sigma_y^2)`.
+def line_gap(k: Int[np.ndarray, " K"]) -> Float[np.ndarray, " K"]:
+    r"""Bayes gap of the best predictor that is linear in the labels, their sum over k + 2, whose risk is 2/(k + 2)."""
+    return 2 / (_counts(k) + 2) - doubt(k)
 
-    .. math:: E\,(\tanh(S/\sigma_y^2) - S/(k + \sigma_y^2))^2
+
+def reported_rate() -> float:
+    r"""The constant of the theorem as reported, :math:`D^2/8(\nu^2 + bD/2)`, at its largest.
+
+    D is the divergence of the two laws of a label; :math:`\nu^2` is not below the variance of the log-likelihood ratio,
+    and b, which bounds its fluctuation, not below 0.
     """
-    mean = _evidence(k, noise)
-    shrink = (1 / (1 + mean))[:, None]  # S/(k + sigma^2) = (S/sigma^2) / (1 + m)
-    return _gaussian(lambda z: (np.tanh(z) - z * shrink) ** 2, mean, np.sqrt(mean))
-
-
-def reported_sign(noise: float) -> float:
-    r"""The constant of the theorem as reported, :math:`D^2/(8(\nu^2 + bD/2))`, for the two signs: :math:`1/(8\sigma_y^2)`.
-
-    :math:`D = 2/\sigma_y^2` is the divergence of one label, :math:`\nu^2 = 4/\sigma_y^2` the variance of its
-    log-likelihood ratio, which is Gaussian: b = 0.
-    """  # noqa: E501
-    divergence, spread = 2 / noise**2, 4 / noise**2
-    return divergence**2 / (8 * spread)
-
-
-def reported_planes(noise: float) -> float:
-    r"""The same for two planes, at most: :math:`D = 1/\sigma_y^2`, and :math:`\nu^2` not below the ratio's variance.
-
-    The ratio's variance is :math:`1/\sigma_y^2 + 2/\sigma_y^4`; with b = 0, the best case, :math:`1/(8(\sigma_y^2 + 2))`.
-    """  # noqa: E501
-    divergence, spread = 1 / noise**2, 1 / noise**2 + 2 / noise**4
-    return divergence**2 / (8 * spread)
-
-
-def planes_rate(noise: float) -> float:
-    r"""Exponential rate for tasks on the unit circles of two orthogonal planes: :math:`\frac12\log(1 + 1/(2\sigma_y^2))`.
-
-    Two tasks of different planes are :math:`\Delta = \sqrt2` apart. One example with a Gaussian input has the
-    Bhattacharyya coefficient :math:`E\,e^{-\langle x, \Delta\rangle^2/8\sigma_y^2} = (1 + \|\Delta\|^2/4\sigma_y^2)^{-1/2}`.
-    """  # noqa: E501
-    return 0.5 * math.log1p(1 / (2 * noise**2))
+    divergence = 1 + math.exp(-2)
+    square = 4 * (1 - 2 * math.exp(-2))  # mean square of twice the evidence, if f = 1
+    return divergence**2 / (8 * (square - divergence**2))
 
 
 def pooled_floor(values: tuple[float, ...], chances: tuple[float, ...], p: int) -> float:
@@ -115,18 +129,14 @@ def _compositions(total: int, parts: int) -> list[tuple[int, ...]]:
     return found
 
 
-def _evidence(k: np.ndarray, noise: float) -> Float[np.ndarray, " K"]:
-    """The evidence k / sigma_y^2, which is mean and variance of S / sigma_y^2 if f = 1."""
+def _counts(k: np.ndarray) -> Float[np.ndarray, " K"]:
     k = np.asarray(k, float)
-    if not (k.min() >= 1 and noise > 0):
-        raise ValueError(f"k must be at least 1 and noise positive; got k={k.min():g}, noise={noise}")
-    return k / noise**2
+    if not k.min() >= 1:
+        raise ValueError(f"k must be at least 1, a number of labels; got {k.min():g}")
+    return k
 
 
-def _gaussian(of, mean: np.ndarray, spread: np.ndarray) -> np.ndarray:
-    """E of(z), z ~ N(mean, spread^2), by the trapezoidal rule: exponentially exact for functions as smooth as these."""
-    at = np.linspace(-1, 1, NODES)  # far below the mean as well: there lies all of the integral for strong evidence
-    reach = (12 * spread + mean)[:, None]
-    z = mean[:, None] + reach * at
-    density = np.exp(-0.5 * ((z - mean[:, None]) / spread[:, None]) ** 2) / (spread[:, None] * math.sqrt(2 * math.pi))
-    return (of(z) * density).sum(-1) * reach[:, 0] * (at[1] - at[0])
+def _distribution(y: np.ndarray) -> Float[np.ndarray, " K"]:
+    """Distribution function of Laplace noise of scale 1."""
+    tail = 0.5 * np.exp(-np.abs(y))
+    return np.where(y < 0, tail, 1 - tail)

@@ -18,15 +18,15 @@ from flbook.shapes import Context
 class SignPrompts(Checked):
     r"""One of two functions, :math:`f = \pm1` with equal chance, seen n times in noise; the inputs say nothing (x = 0).
 
-    values, chances: the noise takes these values; without them it is :math:`N(0, \sigma_y^2)` of standard deviation
-    `noise`. The task of a prompt is its f.
+    values, chances: the noise takes these values; without them it is Laplace noise of the scale `noise`, of density
+    :math:`e^{-|\varepsilon|/b}/2b` and variance :math:`2b^2`. The task of a prompt is its f.
 
     Raises ValueError if the chances do not fit the values.
     Source: the discrete law is that of an independent audit of Wakayama and Suzuki (2025).
     """
 
     n: Count = 16
-    noise: NonNegative = 2.0
+    noise: NonNegative = 1.0
     values: tuple[float, ...] | tuple[()] = ()
     chances: tuple[Probability, ...] | tuple[()] = ()
 
@@ -44,7 +44,7 @@ class SignPrompts(Checked):
         check_batch(batch)
         sign = rng.normal((batch, 1), seed, f"sign prompts tasks, step {step}", device, dtype).sign()
         spread = rng.normal((batch, self.n + 1), seed, f"sign prompts noise, step {step}", device, dtype)
-        y = sign + (self._discrete(spread) if self.values else self.noise * spread)
+        y = sign + (self._discrete(spread) if self.values else self.noise * _laplace(spread))
         x = torch.zeros_like(y)[..., None]
         return Prompts(Context(x[..., :-1, :], y[..., :-1]), x[..., -1:, :], sign, sign, y[..., -1:])
 
@@ -54,7 +54,7 @@ class SignPrompts(Checked):
             plus, minus = (self._chance(y - sign).log() for sign in (1, -1))
             evidence = (plus - minus).clamp(-60, 60) / 2  # a label that only one sign can give
         else:
-            evidence = y / self.noise**2
+            evidence = y.clamp(-1, 1) / self.noise
         zero = torch.zeros_like(y[..., :1])
         return torch.tanh(torch.cat([zero, evidence.cumsum(-1)], -1))
 
@@ -68,6 +68,12 @@ class SignPrompts(Checked):
         for value, chance in zip(self.values, self.chances, strict=True):
             total = total + chance * ((noise - value).abs() < 1e-6)
         return total
+
+
+def _laplace(normal: Tensor) -> Tensor:
+    """Laplace numbers of scale 1 at the quantiles of standard normal ones."""
+    rank = torch.special.ndtr(-normal.abs().double())  # of the nearer tail
+    return (-normal.sign().double() * torch.log(2 * rank)).to(normal)
 
 
 class Posterior(NamedTuple):

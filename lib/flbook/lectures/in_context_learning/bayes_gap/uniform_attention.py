@@ -28,8 +28,6 @@ class UniformAttention(nn.Module):
         Neurons of either hidden layer.
     told
         Does the decoder get k beside the mean (as its logarithm)?
-    frozen
-        Does :math:`\phi` stay at its random start?
     seed
         A tuple of seeds gives one leading axis of parameters; prompts are then of shape ``(*S, batch, n, d)``.
     dtype
@@ -50,12 +48,11 @@ class UniformAttention(nn.Module):
 
     @checked_arguments
     def __init__(self, d: Count = 1, features: Count = 8, width: Count = 24, told: bool = True,
-                 frozen: bool = False, seed: Seeds = 0, dtype: torch.dtype = torch.float32):
+                 seed: Seeds = 0, dtype: torch.dtype = torch.float32):
         super().__init__()
         self.told = told
         self.phi = MLP((d + 1, width, features), torch.tanh, spread=1.0, seed=seed, role="phi", dtype=dtype)
         self.rho = MLP((features + d + told, width, 1), torch.tanh, spread=1.0, seed=seed, role="rho", dtype=dtype)
-        self.phi.requires_grad_(not frozen)
 
     def every(self, context: Context, query: Float[Tensor, "*E p d"]) -> Float[Tensor, "*E p"]:
         """Predictions for p queries, the k-th from the first k examples."""

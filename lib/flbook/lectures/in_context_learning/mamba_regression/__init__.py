@@ -157,25 +157,24 @@ def training(setting: Setting, d: int, n: int, prompts: int | None = None,
 def hidden(setting: Setting, d: int, n: int, model: Mamba) -> xr.Dataset:
     r"""The state that the query would read, :math:`\tilde h_l = W_C^\top h_l`, along the prompt.
 
-    Cosine with the task, dimensions (seed, example). And of one prompt a seed, with a dimension `coordinate` more, the
-    states and what a step gives from the state before: ``correlation``, :math:`\alpha\tilde h_{l-1} + (1 - \alpha)\,
-    g\,y_l x_l` with the optimum's number g, and ``residual``, online gradient descent.
+    Of one prompt a seed, over (seed, example, coordinate), the states and what a step gives from the state before:
+    ``correlation``, :math:`\alpha\tilde h_{l-1} + (1 - \alpha)\,g\,y_l x_l` with the optimum's number g, and
+    ``residual``, online gradient descent.
     """
-    prompts = LinearPrompts(n=n, d=d).draw(setting.prompts // 4, setting.seed)
+    prompts = LinearPrompts(n=n, d=d).draw(1, setting.seed)
     x, y = prompts.context
     states = model.states(tokens(prompts.context))[..., -1, :]
     read = torch.einsum("...sk,...nls->...nlk", model.w_c, states)[..., :d]
     alpha, scale = float(theory.decay(n)), theory.attention_matrix(np.eye(d), omega(n).numpy())[0, 0]
     before = torch.cat([torch.zeros_like(read[..., :1, :]), read[..., :-1, :]], -2)
     error = y - torch.einsum("...d,...d->...", before, x)
-    cosine = torch.cosine_similarity(read, prompts.task[..., None, :], dim=-1).mean(-2)
     steps = {"state": read, "correlation": alpha * before + (1 - alpha) * scale * y[..., None] * x,
              "residual": before + error[..., None] * x / (d + 2)}
     long = {"state": "state as the query reads it", "correlation": "one step of the recursion without a residual",
             "residual": "one step of online gradient descent"}
     one_step = {name: (("seed", "example", "coordinate"), step[:, 0], long[name]) for name, step in steps.items()}
-    return labelled({"cosine": (("seed", "example"), cosine, "cosine of state and task")} | one_step,
-                    {"seed": list(setting.seed), "example": ("example", np.arange(1, n + 1), "examples read l")})
+    reading = ("example", np.arange(1, n + 1), "examples read l")
+    return labelled(one_step, {"seed": list(setting.seed), "example": reading})
 
 
 def overtaken(risk: xr.DataArray) -> fits.Fit:

@@ -15,7 +15,11 @@ import xarray as xr
 
 from flbook import devices, rng
 from flbook.domains import Count, Natural, NonNegative, Positive
-from flbook.lectures.in_context_learning.mean_field_langevin.convergence import chaos_constant, holley_stroock
+from flbook.lectures.in_context_learning.mean_field_langevin.convergence import (
+    chaos_constant,
+    holley_stroock,
+    kramers,
+)
 from flbook.lectures.in_context_learning.mean_field_langevin.fokker_planck import GridFlow, kullback
 from flbook.lectures.in_context_learning.mean_field_langevin.langevin import Langevin
 from flbook.lectures.in_context_learning.mean_field_langevin.neurons import Neurons, tanh_unit
@@ -78,7 +82,8 @@ experiment = Experiment(
     presets={
         "tiny": ("Two temperatures and two widths for three units of time, on a coarse grid", dict(
             lam=(0.1, 0.3), width=(4, 16), seed=(0, 1), neurons=32, time=3.0, cells=201, dt=0.05)),
-        "densities": ("Three temperatures, for the density alone", dict(lam=(0.05, 0.1, 0.3), time=20.0, every=0.25)),
+        "densities": ("Six temperatures, for the density alone", dict(
+            lam=(0.05, 0.1, 0.2, 0.3, 0.5, 1.0), width=(8,), seed=(0, 1), time=20.0, every=0.25)),
         "longer": ("Three temperatures, seven widths, twenty seeds, Euler steps of 0.02", dict(
             lam=(0.05, 0.1, 0.3), width=(4, 8, 16, 32, 64, 128, 256), seed=tuple(range(20)), lr=0.02)),
     },
@@ -117,6 +122,23 @@ def grid(setting: Setting) -> GridFlow:
     return GridFlow(theta, features, setting.targets, np.array(setting.lam), setting.decay)
 
 
+def mirrored(setting: Setting, tilt: float = 0.0) -> GridFlow:
+    r"""The flow of neurons :math:`\cos\theta x + \varepsilon\sin\theta x` with the target :math:`\frac32\cos 2x`.
+
+    The minimiser is even in the weight, with two wells. tilt: :math:`\varepsilon`, by which the data see its sign.
+    """
+    theta = np.linspace(-9.0, 9.0, setting.cells)
+    product, targets = np.outer(theta, setting.inputs), 1.5 * np.cos(2 * setting.inputs)
+    return GridFlow(theta, np.cos(product) + tilt * np.sin(product), targets, np.array(setting.lam), setting.decay)
+
+
+def seen(flow: GridFlow) -> np.ndarray:
+    r"""m_h, the mean square of :math:`\frac12(E_+h - E_-h)`: how well the data see on which side of 0 neurons are."""
+    right = flow.equilibrium() * (flow.theta > 0)
+    side = (right - right[:, ::-1]) / (2 * right.sum(-1, keepdims=True))
+    return (flow.outputs(side) ** 2).mean(-1)
+
+
 def densities(setting: Setting) -> tuple[GridFlow, np.ndarray, np.ndarray]:
     """The flow, its distributions at the recorded times, shape (time, lam, grid), and the minimiser."""
     flow = grid(setting)
@@ -129,11 +151,10 @@ def descent(setting: Setting, device: str = "cpu") -> xr.Dataset:
     """The objective along the density's flow, and everything that bounds it; dimensions (lam, time)."""
     flow, path, end = densities(setting)
     gibbs = np.stack([flow.gibbs(mu) for mu in path])
-    lowest = flow.free_energy(end)
     varies = np.stack([np.ptp(flow.forces(mu), axis=-1) for mu in path])
     alpha = holley_stroock(varies, flow.lam, flow.decay)
     steps = np.diff(setting.times)[:, None] * np.minimum(alpha[1:], alpha[:-1])
-    gap = np.stack([flow.free_energy(mu) for mu in path]) - lowest
+    gap = np.stack([flow.free_energy(mu) for mu in path]) - flow.free_energy(end)
     bound = gap[0] * np.exp(-2 * flow.lam * np.vstack([np.zeros_like(alpha[:1]), np.cumsum(steps, 0)]))
     over_time = {
         "gap": (gap, "objective above its minimum"),
@@ -141,30 +162,28 @@ def descent(setting: Setting, device: str = "cpu") -> xr.Dataset:
         "certificate": (flow.lam * kullback(path, gibbs), "λ KL(μ | Gibbs of μ)"),
         "divergence": (flow.lam * kullback(path, end), "λ KL(μ | minimiser)"),
         "back": (flow.lam * kullback(end, gibbs), "λ KL(minimiser | Gibbs of μ)"),
-        "distance": (((path - end) @ flow.features / setting.n**0.5) ** 2 / 2, "half the mean squared distance"),
+        "distance": (flow.distance(path, end), "half the mean squared distance"),
     }
-    over_time["distance"] = (over_time["distance"][0].sum(-1), over_time["distance"][1])
-    a_priori = 2 * (1 + np.abs(flow.y)).mean()  # |f - y| <= 1 + |y| and h takes values in (-1, 1)
-    at_rest = {
-        "lowest": (lowest, "minimum of the objective"),
-        "rate": (flow.slowest(end)[0], "slowest rate of the objective, linearised"),
-        "frozen_rate": (flow.slowest(end, frozen=True)[0], "the same in the frozen potential"),
-        "at_rest": (2 * flow.lam * holley_stroock(varies[-1], flow.lam, flow.decay), "guaranteed rate at the end"),
-        "a_priori": (2 * flow.lam * holley_stroock(a_priori, flow.lam, flow.decay), "guaranteed rate, a priori"),
-    }
-    return labelled({name: (("time", "lam"), *column) for name, column in over_time.items()}
-                    | {name: ("lam", *column) for name, column in at_rest.items()},
+    return labelled({name: (("time", "lam"), *column) for name, column in over_time.items()},
                     setting.coordinates("lam") | setting.clock).transpose("lam", "time")
 
 
-def relaxation(setting: Setting, size: float = 0.02, start: float = 2.0, stop: float = 4.0) -> xr.DataArray:
-    """The rate at which the objective falls, measured: from a small multiple of the slowest mode, over (lam)."""
-    flow = grid(setting)
+def rates(flow: GridFlow, dt: float = 0.01) -> xr.Dataset:
+    """How fast the objective falls near its minimum: measured, linearised, and guaranteed; over (lam)."""
     end = flow.equilibrium()
-    path = flow.flow(end + size * flow.slowest(end)[1], np.array([start, stop]), setting.dt)
-    gap = np.stack([flow.free_energy(mu) for mu in path]) - flow.free_energy(end)
-    rate = np.log(gap[0] / gap[1]) / (stop - start)
-    return xr.DataArray(rate, coords=setting.coordinates("lam"), dims="lam", attrs={"long_name": "rate", "units": "1"})
+    slowest, mode = flow.slowest(end)
+    varies = np.ptp(flow.forces(end), axis=-1)
+    largest = 2 * (1 + np.abs(flow.y)).mean()  # |f - y| <= 1 + |y| and h takes values in [-1, 1]
+    columns = {
+        "measured": (flow.relaxation(end, mode, dt), "measured rate of the objective"),
+        "rate": (slowest, "slowest rate of the objective, linearised"),
+        "frozen_rate": (flow.slowest(end, frozen=True)[0], "the same in the frozen potential"),
+        "at_rest": (2 * flow.lam * holley_stroock(varies, flow.lam, flow.decay), "guaranteed rate at the minimiser"),
+        "a_priori": (2 * flow.lam * holley_stroock(largest, flow.lam, flow.decay), "guaranteed rate, a priori"),
+        "kramers": (kramers(flow.potential(end), flow.cell, flow.lam), "rate of a symmetric double well"),
+    }
+    axis_of_rates = {"lam": ("lam", flow.lam, {"long_name": "temperature λ", "units": "1"})}
+    return labelled({name: ("lam", *column) for name, column in columns.items()}, axis_of_rates)
 
 
 @experiment.also

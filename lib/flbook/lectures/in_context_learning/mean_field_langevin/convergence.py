@@ -1,4 +1,4 @@
-r"""Mean-field Langevin dynamics where everything is Gaussian, and what finite numbers of neurons add.
+r"""Mean-field Langevin dynamics where everything is Gaussian, bounds on rates, and what N neurons add.
 
 Linear neurons :math:`h(\theta, x) = \langle\theta, x\rangle`, squared loss with the factor 1/2, inputs of covariance
 diag(s) and a linear teacher. Then every distribution of neurons stays Gaussian with independent coordinates.
@@ -68,25 +68,6 @@ class LinearNeurons(Checked):
         ratio = c * self.decay / self.lam
         return self.lam / 2 * (ratio - 1 - np.log(ratio))
 
-    def particle_covariance(self, width: int) -> NDArray[np.floating]:
-        """Covariance of N interacting neurons at rest, one matrix a coordinate, shape ``(p, N, N)``.
-
-        Their drift is linear and symmetric, decay I + s/N 1 1^T, so the covariance is lambda times its inverse.
-        """
-        together = np.ones((width, width)) / width
-        return self.lam * np.linalg.inv(self.decay * np.eye(width) + np.array(self.s)[:, None, None] * together)
-
-    def particle_energy(self, covariance: NDArray) -> float:
-        """E F(mu_N) of N neurons with the mean of the minimiser and this covariance."""
-        of_mean, of_one = covariance.mean((-2, -1)), np.diagonal(covariance, axis1=-2, axis2=-1).mean(-1)
-        s, off = np.array(self.s), self.mean_star - np.array(self.teacher)
-        return float((s / 2 * (off**2 + of_mean) + self.decay / 2 * (self.mean_star**2 + of_one)).sum())
-
-    def energy(self) -> float:
-        """F of the minimiser, infinitely many neurons."""
-        s, off = np.array(self.s), self.mean_star - np.array(self.teacher)
-        return float((s / 2 * off**2 + self.decay / 2 * (self.mean_star**2 + self.lam / self.decay)).sum())
-
 
 def holley_stroock(
     oscillation: ArrayLike, lam: ArrayLike, decay: float
@@ -98,6 +79,25 @@ def holley_stroock(
     Source: Holley and Stroock (1987).
     """
     return decay / np.asarray(lam) * np.exp(-np.asarray(oscillation) / np.asarray(lam))
+
+
+def kramers(potential: NDArray, cell: float, lam: ArrayLike) -> NDArray[np.floating]:
+    r"""The rate of the objective in a symmetric double well at low temperature,
+
+    .. math:: \frac2\pi\sqrt{V''(\theta_0)\,|V''(0)|}\;e^{-(V(0) - V(\theta_0))/\lambda} .
+
+    A crowd on one side leaks to the other at half of it, and the objective is quadratic in what is still to leak.
+
+    potential: V on equal cells, shape ``(*E, grid)``, with minima at :math:`\pm\theta_0` and the barrier at the
+    middle one.
+
+    Source: Kramers (1940).
+    """
+    bend = np.diff(potential, 2, axis=-1) / cell**2  # of the cells but the first and the last
+    middle, bottom = potential.shape[-1] // 2, potential.argmin(-1)[..., None]
+    height = potential[..., middle] - potential.min(-1)
+    wells = np.take_along_axis(bend, bottom - 1, -1)[..., 0]
+    return 2 / np.pi * np.sqrt(wells * np.abs(bend[..., middle - 1])) * np.exp(-height / np.asarray(lam))
 
 
 def chaos_constant(covariance: NDArray, lam: float) -> tuple[float, float]:

@@ -63,6 +63,18 @@ class GridFlow:
         """Half the mean squared error on the samples."""
         return ((self.outputs(mu) - self.y) ** 2).mean(-1) / 2
 
+    def distance(self, mu: Float[ndarray, "*#E grid"], other: Float[ndarray, "*#E grid"]) -> Float[ndarray, "*E"]:
+        """D, half the mean squared distance of the outputs of two distributions."""
+        return (((mu - other) @ self.features) ** 2).mean(-1) / 2
+
+    def moved_risk(self, mu: Float[ndarray, " grid"], other: Float[ndarray, " grid"], share: float) -> float:
+        """The risk when every neuron of mu has gone a share of its straight way to other, in the order of the line."""
+        levels = (np.arange(2000) + 0.5) / 2000
+        ends = [np.interp(levels, np.cumsum(one) - one / 2, self.theta) for one in (mu, other)]
+        theta = (1 - share) * ends[0] + share * ends[1]
+        outputs = np.array([np.interp(theta, self.theta, column).mean() for column in self.features.T])
+        return float(((outputs - self.y) ** 2).mean() / 2)
+
     def free_energy(self, mu: Float[ndarray, "E grid"]) -> Float[ndarray, " E"]:
         """F + lambda Ent, the objective, with the entropy of the density mu / cell."""
         return self.risk(mu) + self.decay / 2 * mu @ self.theta**2 + self.lam * _entropy(mu, self.cell)
@@ -125,6 +137,14 @@ class GridFlow:
             rates.append(2 * value[0])
             modes.append(mode / np.abs(mode / mu).max())
         return np.array(rates), np.array(modes)
+
+    def relaxation(
+        self, end: Float[ndarray, "E grid"], mode: Float[ndarray, "E grid"], dt: float, size: float = 0.02
+    ) -> Float[ndarray, " E"]:
+        """The rate at which the objective falls from time 2 to 4, from the minimiser plus a small multiple of a mode."""
+        path = self.flow(end + size * mode, np.array([2.0, 4.0]), dt)
+        gap = np.stack([self.free_energy(mu) for mu in path]) - self.free_energy(end)
+        return np.log(gap[0] / gap[1]) / 2
 
 
 def kullback(mu: Float[ndarray, "*#E grid"], other: Float[ndarray, "*#E grid"]) -> Float[ndarray, "*E"]:

@@ -26,14 +26,17 @@ BLOCK = 32  # steps whose noise is drawn at once
 class Noise:
     """Standard normal noise step by step; each seed has a stream of its own, so an ensemble's members do not mix."""
 
-    def __init__(self, shape: Sequence[int], seeds: Sequence[int], like: Tensor, spread: Tensor):
+    def __init__(
+        self, shape: Sequence[int], seeds: Sequence[int], like: Tensor, spread: Tensor, given: Tensor | None
+    ):
         """shape: of one step's noise, the axis of the seeds first; blocks of steps are drawn together on the CPU.
 
         spread: what a step multiplies its noise with, on the device.
+        given: the noise of the first steps, in place of drawn noise; or None.
         """
         self.shape, self.like, self.spread = tuple(shape), like, spread
         self.generators = [rng.generator(seed, "Langevin noise") for seed in seeds]
-        self.block: list[Tensor] = []
+        self.block = [] if given is None else list(given.to(like).unbind(0))[::-1]
 
     def next(self) -> Tensor:
         """The noise of the next step."""
@@ -65,6 +68,7 @@ class Langevin:
     decay: float  # lambda' of the L2 term
     seeds: tuple[int, ...] = (0,)  # a stream of noise each
     axis: int = 0  # the ensemble axis that numbers the seeds; axes before it share the noise, those after do not
+    given: Tensor | None = None  # standard normal noise of the first steps, shape (steps, *E, N, p); then it is drawn
 
     def __post_init__(self):
         if not (self.lr > 0 and self.decay >= 0 and bool((torch.as_tensor(self.lam) >= 0).all())):
@@ -82,8 +86,10 @@ class Langevin:
         if members != len(self.seeds):
             raise ValueError(f"seeds must name one stream for each of the {members} members along axis {self.axis} of "
                              f"the ensemble; got {len(self.seeds)}")
-        spread = per_member(torch.as_tensor(2 * self.lr * self.lam).sqrt().to(theta.device), theta)
-        return Noise((members, *shape[-2:]) if len(shape) <= 2 else shape, self.seeds, theta, spread)
+        heat = 2 * self.lr * torch.as_tensor(self.lam, dtype=theta.dtype)
+        spread = per_member(heat.sqrt().to(theta.device), theta)
+        whole = (members, *shape[-2:]) if len(shape) <= 2 else shape
+        return Noise(whole, self.seeds, theta, spread, self.given)
 
     def step(self, problem: Problem, params: Params, state: Noise) -> tuple[Params, Noise]:
         """One step."""

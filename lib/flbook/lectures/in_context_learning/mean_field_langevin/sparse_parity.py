@@ -29,10 +29,10 @@ RIDGES = (1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 
 @dataclass(frozen=True)
 class Setting(Grid):
-    """Everything the experiment depends on. In the book: one sample size, three temperatures, ten seeds."""
+    """Everything the experiment depends on. In the book: one sample size, two temperatures, ten seeds."""
 
     n: tuple[Count, ...] = axis([300], "training samples n")
-    lam: tuple[NonNegative, ...] = axis([0.0, 1e-3, 1e-2], "temperature λ")
+    lam: tuple[NonNegative, ...] = axis([0.0, 1e-2], "temperature λ")
     seed: tuple[Natural, ...] = axis(range(10), "seed")
     d: Count = 20
     k: Count = 3

@@ -1,6 +1,5 @@
 """Random functions on the unit cube: Fourier bases, laws of their coefficients, and prompts drawn from any basis."""
 
-import itertools
 import math
 from dataclasses import dataclass
 
@@ -13,8 +12,6 @@ from flbook.data.prompts import Prompts, check_batch
 from flbook.domains import Checked, Count, NonNegative
 from flbook.lectures.in_context_learning.nonparametric_rates.splines import HiddenSplines, SplineBasis, check_inputs
 from flbook.shapes import Context
-
-CLASS_LIMIT = 100_000  # functions that a class may list
 
 
 @dataclass(frozen=True)
@@ -89,34 +86,18 @@ def hidden_line(pairs: int, power: int = 2, spread: int = 4, seed: int = 0) -> F
     return FourierBasis(tuple((sign * r,) for r in found for sign in (1, -1)))
 
 
-def gamma_smooth(smoothness: tuple[float, ...], bits: float) -> tuple[FourierBasis, tuple[float, ...]]:
-    r"""The mixed-smooth class: its functions in the order of their variance, down to :math:`2^{-\text{bits}}`.
+def mixed_blocks(smoothness: tuple[float, ...], bits: float) -> list[tuple[float, tuple[int, ...]]]:
+    r"""Dyadic blocks of the mixed-smooth class with their cost up to `bits`, cheapest first.
 
     A frequency r lies in block :math:`s = 1 + \lfloor\log_2 |r|\rfloor` (0 if r = 0). A coefficient has the variance
-
-    .. math:: E \beta_r^2 = 2^{-\sum_k (2 a_k + 1) s_k},
-
-    so functions of bounded norm :math:`\sum_s 2^{2\langle a, s\rangle} \|\delta_s F\|^2`, up to logarithms. If the
-    smoothness :math:`a_k` grows with k, variances decay like :math:`j^{-2 a_1 - 1}` however many inputs there are.
+    :math:`2^{-\text{cost}}` with the cost :math:`\sum_k (2 a_k + 1) s_k`, so functions of bounded norm
+    :math:`\sum_s 2^{2\langle a, s\rangle} \|\delta_s F\|^2`, up to logarithms.
 
     smoothness: one number for each input, the roughest first.
 
-    Raises ValueError if a smoothness is not positive, they decrease, or there are more than 100 000 functions.
-    Source: Okumoto and Suzuki (2022); Takakura and Suzuki (2024).
+    Raises ValueError if a smoothness is not positive or they decrease.
+    Source: Okumoto and Suzuki (2022); Takakura and Suzuki (2023).
     """
-    blocks = mixed_blocks(smoothness, bits)
-    if (size := sum(2 ** sum(block) for _, block in blocks)) > CLASS_LIMIT:
-        raise ValueError(f"bits = {bits:g} asks for {size} functions, more than {CLASS_LIMIT}")
-    rows, variance = [], []
-    for cost, block in blocks:
-        inside = [[0] if s == 0 else [sign * r for r in range(2 ** (s - 1), 2**s) for sign in (1, -1)] for s in block]
-        found = list(itertools.product(*inside))
-        rows, variance = rows + found, variance + [2.0**-cost] * len(found)
-    return FourierBasis(tuple(rows)), tuple(variance)
-
-
-def mixed_blocks(smoothness: tuple[float, ...], bits: float) -> list[tuple[float, tuple[int, ...]]]:
-    """Blocks s of the mixed-smooth class with their cost sum_k (2 a_k + 1) s_k up to `bits`, cheapest first."""
     if not smoothness or min(smoothness) <= 0 or list(smoothness) != sorted(smoothness):
         raise ValueError(f"smoothness must hold positive numbers, none smaller than the one before; got {smoothness}")
     found = [(0.0, ())]

@@ -36,7 +36,7 @@ class Setting(Grid):
 
     predictor: tuple[Predictor, ...] = axis(
         ["pretrained attention", "attention on the basis", "kernel ridge", "ridge on the basis"], "predictor")
-    n: tuple[Count, ...] = axis([16, 64, 128], "examples n")  # of a prompt
+    n: tuple[Count, ...] = axis([64], "examples n")  # of a prompt
     T: tuple[Count, ...] = axis([16, 64, 256, 1024], "pretraining prompts T")
     seed: tuple[Natural, ...] = axis(range(10), "seed")  # each has a hidden basis of its own
     pairs: Count = 4  # hidden frequencies

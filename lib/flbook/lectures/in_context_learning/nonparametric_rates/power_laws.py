@@ -9,10 +9,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
 Numbers = Float[np.ndarray, "*E"] | float  # one or many
-Counts = Int[np.ndarray, "*E"] | int
 TERMS = 2**20  # of an infinite sum, before an integral takes over
 
 
@@ -59,11 +58,27 @@ def best_attention(variance: Float[np.ndarray, " J"], noise: float, n: float, ke
     return Attention(gamma, bias + shrinkage + spread, bias, shrinkage, spread)
 
 
-def projection_risk(variance: Float[np.ndarray, " J"], noise: float, n: float) -> Float[np.ndarray, " J+1"]:
-    r"""Risk of :math:`\Gamma = I` on the first N = 0 ... J functions: :math:`\sum_{j>N}\lambda_j + \frac1n\sum_{j\le N} v_j`."""  # noqa: E501
+def risk_terms(variance: Float[np.ndarray, " J"], noise: float, n: float, keep: int, T: float) -> tuple[float, ...]:
+    r"""What features left out, a short prompt and few pretraining prompts cost a full :math:`\Gamma`; the risk is their sum.
+
+    .. math:: \sum_{j>N}\lambda_j,\quad \sum_{j\le N}\frac{\lambda_j v_j/n}{\lambda_j + v_j/n},\quad
+              (R_* + \sigma_y^2)\frac{N^2}{T - N^2 - 1},\quad R_* \text{ the sum of the first two}
+
+    The third is that of least squares on Gaussian columns, and infinite for :math:`T \le N^2 + 1`. Source: derived in the
+    lecture.
+    """  # noqa: E501
+    best, left = best_attention(variance, noise, n, keep), T - keep**2 - 1
+    pretraining = (best.risk + noise**2) * keep**2 / left if left > 0 else math.inf
+    return best.bias, best.risk - best.bias, pretraining
+
+
+def least_risk(variance: Float[np.ndarray, " J"], noise: float, n: float) -> float:
+    r"""A lower bound for every method, the basis known: :math:`\sum_j \frac{\lambda_j\sigma_y^2/n}{\lambda_j + \sigma_y^2/n}`.
+
+    Source: Jensen's inequality for the posterior covariance, proved in the lecture.
+    """  # noqa: E501
     check_length(n)
-    spread = np.cumsum(label_energy(variance, noise)) / n
-    return variance.sum() - np.append(0, np.cumsum(variance)) + np.append(0, spread)
+    return float((variance * noise**2 / (n * variance + noise**2)).sum())
 
 
 def series_risk(n: Numbers, s: float, v: float) -> Numbers:
@@ -85,38 +100,9 @@ def asymptote(n: Numbers, s: float, v: float) -> Numbers:
     return (v / np.asarray(n, float)) ** (2 * s / p) * (math.pi / p) / math.sin(math.pi / p) - v / (2 * np.asarray(n))
 
 
-def truncation(keep: Counts, s: float) -> Numbers:
-    r"""The bias :math:`\sum_{j > N} \lambda_j` of `power_law` variances, which falls like :math:`N^{-2s}/(2s)`."""
-    sums = np.cumsum(power_law(TERMS, s)[::-1])[::-1]
-    return sums[np.asarray(keep)] + (TERMS + 0.5) ** (-2 * s) / (2 * s)
-
-
-def local_slope(x: Float[np.ndarray, " K"], y: Float[np.ndarray, " K"]) -> Float[np.ndarray, " K-1"]:
-    """Slopes of log y against log x between neighbours."""
-    return np.diff(np.log(y)) / np.diff(np.log(x))
-
-
 def fitted_slope(x: Float[np.ndarray, " K"], y: Float[np.ndarray, " K"]) -> float:
     """The least-squares slope of log y against log x."""
     return float(np.polyfit(np.log(x), np.log(y), 1)[0])
-
-
-def upper_bound(keep: int, n: int, T: float, s: float) -> float:
-    r"""The theorem's three terms for splines without its constant: :math:`N^{-2s} + \frac{N\log N}{n} + \frac{N^2\log N}{T}`.
-
-    Source: Kim, Nakamaki and Suzuki (2024), as in the talk's example.
-    """  # noqa: E501
-    return keep ** (-2.0 * s) + keep * math.log(keep) / n + keep**2 * math.log(keep) / T
-
-
-def lower_bound(n: float, T: float, s: float, alpha: float, d: int = 1) -> float:
-    r"""The talk's lower bound without its constant: :math:`n^{-2s/(2s+1)} + (nT)^{-2\alpha'/(2\alpha'+d)}`."""
-    return n ** (-2 * s / (2 * s + 1)) + (n * T) ** (-2 * alpha / (2 * alpha + d))
-
-
-def lower_bound_alone(n: float, s: float, alpha: float, d: int = 1) -> float:
-    r"""The same without pretraining: :math:`\max\{n^{-2s/(2s+1)}, n^{-2\alpha'/(2\alpha'+d)}\}`."""
-    return max(n ** (-2 * s / (2 * s + 1)), n ** (-2 * alpha / (2 * alpha + d)))
 
 
 def pair_variance(pairs: int, s: float) -> Float[np.ndarray, " P"]:
@@ -133,17 +119,6 @@ def expected_variance(variance: Float[np.ndarray, " P"], power: int, spread: int
     """
     ends = spread * np.arange(len(variance) + 1) ** power
     return np.repeat(variance / np.diff(ends), np.diff(ends))
-
-
-def diagonal_floor(gram: Float[np.ndarray, "J J"], variance: Float[np.ndarray, " J"]) -> float:
-    r"""Risk of the best diagonal :math:`\Gamma` for n = infinity on functions with Gram matrix G.
-
-    Averages then are :math:`\hat b = G\beta`, and :math:`E\,|\phi^\top(\Gamma G - I)\beta|^2` is quadratic in the
-    diagonal: a J x J system. It is 0 for an orthonormal basis; the full :math:`\Gamma = G^{-1}` always reaches 0.
-    """
-    inner = gram @ np.diag(variance) @ gram  # E b b^T
-    matrix, pull = gram * inner, np.einsum("jk,k,kj->j", gram, variance, gram)
-    return float(np.einsum("jj,j->", gram, variance) - pull @ np.linalg.solve(matrix, pull))
 
 
 def check_length(n: float) -> None:

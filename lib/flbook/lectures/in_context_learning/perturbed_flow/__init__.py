@@ -1,17 +1,17 @@
-r"""Escape from saddles of mean-field objectives: noise of equal size, shaped in different ways.
+r"""Escape from saddles of a mean-field objective: noise of equal energy, shaped in different ways, at many saddles.
 
 Claim (Yamamoto, Kim and Suzuki 2025): a push along a Gaussian process with the covariance of the squared Wasserstein
-Hessian escapes from a saddle. Compared here with independent noise, a smooth random field, noise in every step,
-birth-death and no push at all, on three saddles: of the attention landscape, of a matrix factorisation by networks, and
-of a crowd that lies in a subspace, which is no density and which the theorem does not cover.
+Hessian escapes from a saddle. Compared here with independent noise, a smooth random field and the unstable direction
+itself, at many saddles of the attention landscape.
 
-Particles may be multiplied: `copies` of each stand at the same place, so the landscape stays and only N grows.
-Times count how often the unstable direction has grown by a factor e: one unit is 1/|lambda_min| of flow time.
+Neurons may be multiplied: `copies` of each stand at the same place, so the landscape stays and only N grows. All pushes
+have the same root mean square length. Times count how often the unstable direction has grown by a factor e: one unit is
+:math:`1/|\lambda_{\min}|` of flow time.
 """
 
-import math
 from dataclasses import dataclass
-from typing import Annotated, Literal, NamedTuple, get_args
+from functools import lru_cache
+from typing import Annotated, Literal, NamedTuple
 
 import torch
 import xarray as xr
@@ -20,17 +20,14 @@ from torch import Tensor
 
 from flbook import devices, rng
 from flbook.domains import Count, Natural, Positive, Range
-from flbook.lectures.in_context_learning.perturbed_flow.perturbation import MeanFunctional, guided, sized, smooth
+from flbook.lectures.in_context_learning.perturbed_flow.perturbation import MeanFunctional, guided, smooth
 from flbook.lectures.in_context_learning.perturbed_flow.saddles import guided_share
 from flbook.lectures.in_context_learning.shared import mean_field
-from flbook.lectures.in_context_learning.shared.mean_field import Particles
-from flbook.lectures.in_context_learning.shared.modified_flow import birth_death
+from flbook.lectures.in_context_learning.shared.mean_field import Particles, Population
 from flbook.models.activations import centred_sigmoid
-from flbook.runs import Experiment, Grid, axis
+from flbook.runs import Experiment, Grid, axis, lattice
 
-SaddleName = Literal["attention", "rank one", "low rank"]
-NoiseName = Literal["static", "isotropic", "smooth", "guided", "whole", "Langevin", "birth-death"]
-SADDLES = get_args(SaddleName)
+NoiseName = Literal["independent", "smooth", "guided", "steepest"]
 FALL = 0.2  # a loss lower by this share counts as escaped
 
 
@@ -38,71 +35,55 @@ FALL = 0.2  # a loss lower by this share counts as escaped
 class Setting(Grid):
     """Everything the experiment depends on; tuples are the axes of the sweep.
 
-    In the book: the saddle of the attention landscape, three kinds of noise, three crowds.
+    In the book: sixty-four saddles of the attention landscape, two kinds of noise, sixteen neurons.
     """
 
-    saddle: tuple[SaddleName, ...] = axis(["attention"], "saddle")
-    noise: tuple[NoiseName, ...] = axis(["isotropic", "smooth", "guided"], "noise")
-    copies: tuple[Count, ...] = axis([1, 3, 9], "copies of every particle")
-    seed: tuple[Natural, ...] = axis(range(20), "seed")
-    landscape: Natural = 0  # seed of inputs and teacher
-    size: Positive = 0.01  # of the push, in L2(mu)
-    m: Count = 16  # particles before they are copied
+    weight: tuple[Positive, ...] = axis([1.0], "weight of the missing feature")
+    noise: tuple[NoiseName, ...] = axis(["independent", "guided"], "noise")
+    copies: tuple[Count, ...] = axis([1], "copies of every neuron")
+    landscape: tuple[Natural, ...] = axis(range(64), "saddle")
+    seed: tuple[Natural, ...] = axis(range(10), "push")
+    size: Positive = 0.01  # of the push, the root of its mean square in L2(mu)
+    length: Positive = 16.0  # of the smooth field
+    m: Count = 16  # neurons before they are copied
     d: Count = 5
     k: Count = 3  # features
-    n: Count = 80  # inputs
+    n: Count = 40  # inputs
     spread: Positive = 3.0  # of the neurons' w
     lr: Annotated[float, Range(0, 0.5, "(]")] = 0.2  # in units of 1/|lambda_min|
-    time: Positive = 14.0  # in units of the unstable direction's growth: it grows by e in each
-    every: Positive = 0.25
+    time: Positive = 40.0  # at most, in units of the unstable direction's growth: it grows by e in each
 
     def check(self) -> None:
-        """Refuse crowds that have no such saddle, or no such noise."""
-        if "low rank" in self.saddle and "birth-death" in self.noise:
-            raise ValueError("noise must not be 'birth-death' at the saddle 'low rank', whose particles are no neurons")
-        if self.m < self.k + 2 or self.m % 2:
-            raise ValueError(f"m must be even and at least k + 2 = {self.k + 2}; got {self.m}")
+        """Refuse crowds that have no such saddle."""
+        if self.m < self.k + 2:
+            raise ValueError(f"m must be at least k + 2 = {self.k + 2}; got {self.m}")
 
 
-ALL = ("static", "isotropic", "smooth", "guided", "Langevin", "birth-death")
 experiment = Experiment(
-    Setting, version=1, loops=("saddle", "noise", "copies"), chunk={"saddle": 1, "noise": 3}, stored="longer",
+    Setting, version=2, loops=("weight", "noise", "copies"), chunk={"noise": 1, "landscape": 16}, stored="longer",
     missing=("escape",),
     gives={
         "escape": ("escape time", "1"),
         "projection": ("part of the push along the unstable direction", "1"),
-        "loss": ("loss over that of the saddle", "1", ("saddle", "noise", "copies", "seed", "time")),
     },
-    beside={"time": (lambda s: times(s), "time in units of growth by e")},
     presets={
-        "tiny": ("Two saddles, three noises, one and two copies of eight particles", dict(
-            saddle=SADDLES[:2], noise=("static", "guided", "Langevin"), copies=(1, 2), seed=(0, 1), m=8, d=3, k=2,
-            n=20, time=8.0)),
-        "rivals": ("The other ways, on the largest of these crowds", dict(
-            noise=("static", "Langevin", "birth-death"), copies=(9,), seed=tuple(range(10)))),
-        "others": ("The two other saddles, one crowd", dict(
-            saddle=("rank one", "low rank"), noise=("isotropic", "guided", "whole"), copies=(1,))),
-        "longer": ("Two saddles, six noises, four crowds, forty seeds", dict(
-            saddle=SADDLES[:2], noise=ALL, copies=(1, 3, 9, 27), seed=tuple(range(40)))),
+        "tiny": ("Two saddles, three noises, one and two copies of eight neurons", dict(
+            noise=("independent", "guided", "steepest"), copies=(1, 2), landscape=(0, 1), seed=(0, 1), m=8, d=3, k=2,
+            n=20)),
+        "depth": ("A missing feature of different weights, at eight saddles", dict(
+            weight=lattice(0.4, 6.4, 7), landscape=tuple(range(8)), seed=tuple(range(20)))),
+        "longer": ("Three noises, three crowds, twelve pushes", dict(
+            noise=("independent", "smooth", "guided"), copies=(1, 3, 9), seed=tuple(range(12)))),
     },
 )
 
 
-@experiment.shared("saddle")
-def built(s: Setting, device: str) -> tuple["Saddle", "Course"]:
-    """The saddle and its spectrum."""
-    saddle = BUILD[s.saddle](s, devices.device(device))
-    return saddle, course(s, saddle)
-
-
 @experiment.cell
 def cell(s: Setting, device: str) -> dict[str, Tensor]:
-    """Push one crowd at one saddle, and descend."""
-    saddle, about = built(s, device)
-    losses, projection = flow(s, saddle, about, s.noise, s.copies)
-    at = [round(t * about.unit) for t in times(s)]
-    return {"escape": escape_time(losses, escaped(saddle), about.unit), "projection": projection,
-            "loss": losses[:, at] / saddle.functional.loss(saddle.theta)}
+    """Push one kind of crowd at all saddles, and descend."""
+    saddles = stacked(s, s.weight, device)
+    displaced = start(s, saddles, s.noise, s.copies)
+    return {"escape": escape_times(s, saddles, displaced), "projection": along(saddles, displaced, s.copies)}
 
 
 run = experiment.run
@@ -110,196 +91,143 @@ run = experiment.run
 
 @experiment.kept
 def kept(dataset: xr.Dataset) -> xr.Dataset:
-    """Of a larger run, escape times and projections of every seed, losses as means; in single precision."""
-    with xr.set_options(keep_attrs=True):
-        return dataset.assign(loss=dataset.loss.mean("seed")).astype("float32")
+    """A larger run in single precision."""
+    return dataset.astype("float32")
 
 
 class Saddle(NamedTuple):
-    """A saddle of a mean-field objective."""
+    """A saddle of the attention landscape, and its spectrum; an ensemble axis may lead."""
 
-    functional: MeanFunctional
-    theta: Float[Tensor, "N p"]  # particles at which the gradient is zero
-    x: Tensor | None = None  # inputs
-    f: Tensor | None = None  # true features on them
+    theta: Float[Tensor, "*E m p"]  # neurons at which the gradient is zero
+    x: Float[Tensor, "*E n d"]  # inputs
+    f: Float[Tensor, "*E n k"]  # true features on them
+    values: Float[Tensor, "*E mp"]  # eigenvalues of the Hessian, rising
+    direction: Float[Tensor, "*E m p"]  # the most unstable one, of length 1 in L2(mu)
+
+    def crowd(self, copies: int, of: Tensor | None = None) -> Float[Tensor, "*E 1 N p"]:
+        """Something of every neuron (its position), for all copies, and an axis for pushes."""
+        return (self.theta if of is None else of).repeat_interleave(copies, -2)[..., None, :, :]
 
 
 def network(x: Tensor, k: int):
     """The mean of vector-valued neurons a sigma(<w, x>), theta = (a, w), as features (*E, n, k) on the inputs."""
 
     def mean(theta: Tensor) -> Tensor:
-        active = centred_sigmoid(torch.einsum("...md,nd->...nm", theta[..., k:], x))
+        active = centred_sigmoid(torch.einsum("...md,...nd->...nm", theta[..., k:], x))
         return torch.einsum("...nm,...mk->...nk", active, theta[..., :k]) / theta.shape[-2]
 
     return mean
 
 
-def attention(setting: Setting, device="cpu") -> Saddle:
-    r"""All true features but the last are learned, and one feature is wasted on something orthogonal to them all.
-
-    The objective is the loss of linear attention at its best, :math:`\frac12 E|f - Gh|^2`; its level there is 1/(2k).
-    """
-    x = rng.normal((setting.n, setting.d), setting.landscape, "inputs", device)
-    k = setting.k
-    drawn = mean_field.draw(setting.m, k + 1, setting.d, setting.landscape, "teacher", setting.spread)
-    teacher = there(drawn, x).whitened(x)
-    f = teacher.features(x)[:, :k] * ((k + 1) / k) ** 0.5  # covariance I/k
+def objective(x: Tensor, f: Tensor) -> MeanFunctional:
+    r"""The loss of linear attention at its best, :math:`\frac12 E|f - Gh|^2`, as a function of the crowd."""
 
     def outer(h: Tensor) -> Tensor:
         return mean_field.regress(h, f).residual.square().sum(-1).mean(-1) / 2
 
-    kept = teacher.a[:, [*range(k - 1), k]]
-    return Saddle(MeanFunctional(network(x, k), outer), torch.cat([kept, teacher.w], -1), x, f)
+    return MeanFunctional(network(x, f.shape[-1]), outer)
 
 
-def rank_one(setting: Setting, device="cpu") -> Saddle:
-    r"""Matrices :math:`f(x)f(x)^\top` to be written as :math:`h(x)h(x)^\top`; every neuron has its negative, so h = 0.
+def saddle(setting: Setting, landscape: int = 0, weight: float = 1.0) -> Saddle:
+    r"""All true features but the last are learned, and one feature is wasted on something orthogonal to them all.
 
-    The objective is :math:`\frac14 E\|hh^\top - ff^\top\|_F^2`.
+    The missing feature counts `weight` times; the loss there is :math:`\text{weight}^2/(2k)`.
     """
-    x = rng.normal((setting.n, setting.d), setting.landscape, "inputs", device)
-    teacher = mean_field.draw(setting.m, setting.k, setting.d, setting.landscape, "teacher", setting.spread)
-    f = there(teacher, x).whitened(x).features(x)
-
-    def outer(h: Tensor) -> Tensor:
-        squares = [u.square().sum(-1).square() for u in (h, f)]
-        return (squares[0] - 2 * (h * f).sum(-1).square() + squares[1]).mean(-1) / 4
-
-    start = mean_field.draw(setting.m // 2, setting.k, setting.d, setting.landscape, "start", setting.spread)
-    start = there(start, x)
-    theta = torch.cat([torch.cat([sign * start.a, start.w], -1) for sign in (1, -1)])
-    return Saddle(MeanFunctional(network(x, setting.k), outer), theta, x, f)
+    return _saddle(landscape, weight, setting.m, setting.d, setting.k, setting.n, setting.spread, rng.fresh_seed())
 
 
-def low_rank(setting: Setting, device="cpu") -> Saddle:
+@lru_cache(512)
+def _saddle(landscape, weight, m, d, k, n, spread, _fresh):
+    x = rng.normal((n, d), landscape, "inputs")
+    crowd = mean_field.draw(m, k + 1, d, landscape, "teacher", spread).whitened(x)
+    f = crowd.features(x)[:, :k] * ((k + 1) / k) ** 0.5  # covariance I/k
+    f = torch.cat([f[:, :-1], weight * f[:, -1:]], -1)
+    theta = torch.cat([crowd.a[:, [*range(k - 1), k]], crowd.w], -1)
+    values, vectors = objective(x, f).spectrum(theta)
+    return Saddle(theta, x, f, values, vectors[0])
+
+
+def every(setting: Setting, weight: float = 1.0) -> list[Saddle]:
+    """The saddles of a setting."""
+    return [saddle(setting, landscape, weight) for landscape in setting.landscape]
+
+
+def stacked(setting: Setting, weight: float = 1.0, device: str = "cpu") -> Saddle:
+    """The same as an ensemble."""
+    parts = zip(*every(setting, weight), strict=True)
+    return Saddle(*(torch.stack(part).to(devices.device(device)) for part in parts))
+
+
+def along(saddles: Saddle, theta: Float[Tensor, "L S N p"], copies: int) -> Float[Tensor, "L S"]:
+    """The part of a displacement from the saddle along the unstable direction, with its sign."""
+    c = (theta - saddles.crowd(copies)) * saddles.crowd(copies, saddles.direction)
+    return c.sum(-1).mean(-1)
+
+
+def start(setting: Setting, saddles: Saddle, noise: str, copies: int) -> Float[Tensor, "L S N p"]:
+    """The neurons after the push: S pushes of one kind, the same energy in the mean, at each of L saddles."""
+    one, (m, p) = saddles.crowd(1), saddles.theta.shape[-2:]
+    rows = m if noise in ("smooth", "steepest") else copies * m
+    drawn = [rng.normal((rows, p), setting.seed, f"push {landscape}") for landscape in setting.landscape]
+    g = torch.stack(drawn).to(saddles.theta)
+    if noise == "independent":
+        push = g / p**0.5
+    elif noise == "guided":  # of -g: e has a negative eigenvalue, so that both pushes made of g fall to one side
+        functional = objective(saddles.x[:, None], saddles.f[:, None])
+        energy = saddles.values.square().sum(-1)  # E|xi|^2, the sum of the eigenvalues of K
+        push = guided(functional, saddles.crowd(copies).expand_as(g), -g) / energy.sqrt()[:, None, None, None]
+    elif noise == "smooth":  # neurons at one place move together
+        push = smooth(one, g, setting.length).repeat_interleave(copies, -2) / p**0.5
+    else:  # along the unstable direction, to a random side
+        push = g[..., :1, :1].sign() * saddles.crowd(copies, saddles.direction)
+    return saddles.crowd(copies) + setting.size * push
+
+
+def escape_times(setting: Setting, saddles: Saddle, theta: Float[Tensor, "L S N p"]) -> Float[Tensor, "L S"]:
+    """When gradient descent from each of these crowds has lowered the loss by the share `FALL`; infinite if too late.
+
+    Time counts growth by e. A step multiplies the unstable direction by 1 + 1/per; it is small enough for the stiffest
+    direction. Who has escaped is followed no longer.
+    """
+    lead, k = theta.shape[:2], setting.k
+    rate = -saddles.values[:, 0]
+    per = (saddles.values[:, -1] / rate).clamp_min(1 / setting.lr)
+    where = torch.arange(lead.numel(), device=theta.device)
+    theta, x, f = (part.expand(*lead, *part.shape[2:]).flatten(0, 1)
+                   for part in (theta, saddles.x[:, None], saddles.f[:, None]))
+    step, unit = ((part[:, None].expand(lead).flatten()) for part in (1 / (rate * per), 1 / torch.log1p(1 / per)))
+    level = (1 - FALL) * f[..., -1].square().mean(-1) / 2  # of the saddle's loss, in which only one feature is missing
+    found, before, t = torch.full_like(level, torch.inf), level, 0
+    while len(where):
+        velocity, loss = mean_field.velocity(Particles(theta[..., :k], theta[..., k:]), Population(x, f))
+        below = loss < level
+        between = (loss - level) / (loss - before) if t else torch.ones_like(loss)  # of the last step, too much
+        found[where[below]] = ((t - between) / unit)[below].clamp_min(0)
+        theta, before = theta + step[:, None, None] * torch.cat(velocity, -1), loss
+        stay = ~below & (t < setting.time * unit)
+        where, theta, x, f, step, unit, level, before = (
+            part[stay] for part in (where, theta, x, f, step, unit, level, before))
+        t += 1
+    return found.reshape(lead)
+
+
+def shares(setting: Setting, weight: float = 1.0) -> xr.DataArray:
+    r"""What part of a guided push's energy the unstable direction gets, :math:`\lambda_{\min}^2/\sum_i\lambda_i^2`."""
+    part = guided_share(torch.stack([one.values for one in every(setting, weight)]).numpy())
+    return xr.DataArray(part, coords={"landscape": list(setting.landscape)}, dims="landscape")
+
+
+def low_rank(setting: Setting, landscape: int = 0) -> tuple[MeanFunctional, Float[Tensor, "m 3"]]:
     r"""A matrix M to be written as :math:`E_\mu\theta\theta^\top`; no particle has a part along M's last eigenvector.
 
     The objective is :math:`\frac14\|E\theta\theta^\top - M\|_F^2` with M = diag(1, 0.8, 0.5).
     """
-    target = torch.tensor([1.0, 0.8, 0.5], dtype=torch.float64, device=device)
-    drawn = rng.normal((setting.m, 3), setting.landscape, "crowd", device)
-    drawn = drawn * torch.tensor([1.0, 1.0, 0.0], device=device)
+    target = torch.tensor([1.0, 0.8, 0.5], dtype=torch.float64)
+    drawn = rng.normal((setting.m, 3), landscape, "crowd") * torch.tensor([1.0, 1.0, 0.0])
     q, _ = torch.linalg.qr(drawn[:, :2])
     theta = torch.cat([(setting.m * target[:2]).sqrt() * q, drawn[:, 2:]], -1)
 
     def mean(theta: Tensor) -> Tensor:
         return torch.einsum("...mi,...mj->...ij", theta, theta) / theta.shape[-2]
 
-    return Saddle(MeanFunctional(mean, lambda c: (c - target.diag()).square().sum((-2, -1)) / 4), theta)
-
-
-def there(particles: Particles, x: Tensor) -> Particles:
-    """Particles on the device of the inputs."""
-    return Particles(*(part.to(x) for part in particles))
-
-
-BUILD = dict(zip(SADDLES, (attention, rank_one, low_rank), strict=True))
-
-
-def share(setting: Setting) -> float:
-    """What part of a guided push the unstable direction of the attention saddle gets, in energy."""
-    saddle = attention(setting)
-    return guided_share(saddle.functional.spectrum(saddle.theta)[0].numpy())
-
-
-def suited(setting: Setting, least: float = 0.5, within: int = 50) -> Setting:
-    """The same on the first landscape whose saddle has at least this `share`.
-
-    Raises ValueError if none of so many landscapes has one.
-    """
-    for seed in range(setting.landscape, setting.landscape + within):
-        chosen = setting.thinned(landscape=seed)
-        if share(chosen) >= least:
-            return chosen
-    raise ValueError(f"least must be a share that a saddle among {within} landscapes reaches; got {least}")
-
-
-class Course(NamedTuple):
-    """What the spectrum of the Hessian says about a saddle."""
-
-    values: Float[Tensor, " Np"]  # eigenvalues of H + H', rising
-    direction: Float[Tensor, "N p"]  # the most unstable one, of length 1 in L2(mu)
-    rate: float  # |lambda_min|
-    per: int  # steps of a size 1/(per rate), so that a step multiplies the unstable direction by 1 + 1/per
-
-    @property
-    def unit(self) -> float:
-        """Steps in a unit of time, in which the unstable direction grows by e."""
-        return 1 / math.log1p(1 / self.per)
-
-
-def course(setting: Setting, saddle: Saddle) -> Course:
-    """The spectrum, and steps small enough for its stiffest direction."""
-    values, vectors = saddle.functional.spectrum(saddle.theta)
-    stiff = float(values[-1] / -values[0])
-    return Course(values, vectors[0], -float(values[0]), round(max(1 / setting.lr, stiff)))
-
-
-def start(setting: Setting, saddle: Saddle, noise: str, copies: int) -> Float[Tensor, "seed N p"]:
-    """The particles after the push."""
-    one = saddle.theta.repeat(copies, 1)
-    theta = one.expand(len(setting.seed), *one.shape)
-    if noise in ("static", "Langevin"):
-        return theta.clone()
-    if noise == "birth-death":
-        k, rows = one.shape[-1] - setting.d, []
-        for seed in setting.seed:
-            fresh = mean_field.draw(max(1, len(one) // 20), k, setting.d, seed, "births", setting.spread)
-            rows.append(torch.cat(birth_death(Particles(one[:, :k], one[:, k:]), fresh, seed), -1))
-        return torch.stack(rows)
-    g = rng.normal(tuple(one.shape), setting.seed, "push", one.device)
-    if noise == "smooth":
-        g = smooth(theta, g)
-    elif noise != "isotropic":
-        g = guided(saddle.functional, theta, g, local=noise == "whole")
-    return theta + sized(g, setting.size)
-
-
-def along(saddle: Saddle, about: Course, theta: Float[Tensor, "seed N p"]) -> Float[Tensor, " seed"]:
-    """The part of a displacement from the saddle along the unstable direction, with its sign."""
-    copies = theta.shape[-2] // saddle.theta.shape[-2]
-    moved = theta - saddle.theta.repeat(copies, 1)
-    return (moved * about.direction.repeat(copies, 1)).sum(-1).mean(-1)
-
-
-def flow(setting: Setting, saddle: Saddle, about: Course, noise: str, copies: int) -> tuple[Tensor, Tensor]:
-    """The loss before every step, shape (seed, steps), and the push's part along the unstable direction, (seed,).
-
-    Goes on for up to as long again until all members have escaped, if some have.
-    """
-    theta = start(setting, saddle, noise, copies)
-    projection = along(saddle, about, theta)
-    level, steps = escaped(saddle), round(setting.time * about.unit) + 2
-    # in a unit of time, noise in every step adds up to the push's size
-    kick = setting.size * (about.unit * theta.shape[-1]) ** -0.5 if noise == "Langevin" else 0.0
-    streams = [rng.generator(seed, "steps") for seed in setting.seed]
-    losses = []
-    for t in range(2 * steps):
-        slope, loss = saddle.functional.slope(theta)
-        losses.append(loss)
-        if t >= steps and bool((loss < level).all() or (loss >= level).all()):
-            break
-        theta = theta - slope / (about.rate * about.per)
-        if kick:
-            drawn = [torch.randn(theta.shape[1:], generator=one, dtype=theta.dtype) for one in streams]
-            theta = theta + kick * torch.stack(drawn).to(theta)
-    return torch.stack(losses, -1), projection
-
-
-def escaped(saddle: Saddle) -> float:
-    """The level of the loss below which a run has escaped."""
-    return (1 - FALL) * float(saddle.functional.loss(saddle.theta))
-
-
-def escape_time(losses: Float[Tensor, "seed steps"], level: float, unit: float) -> Float[Tensor, " seed"]:
-    """When the loss first is below `level`, between two steps by a straight line; 0 at once, infinite if never."""
-    below = losses < level
-    first = below.int().argmax(-1).clamp_min(1)
-    before, after = (losses.gather(-1, at[:, None])[:, 0] for at in (first - 1, first))
-    between = torch.where(below[:, 0], 0.0, (first - (level - after) / (before - after)) / unit)
-    return torch.where(below.any(-1), between, torch.inf)
-
-
-def times(setting: Setting) -> list[float]:
-    """Times at which the loss is kept."""
-    return [round(j * setting.every, 6) for j in range(round(setting.time / setting.every) + 1)]
+    return MeanFunctional(mean, lambda c: (c - target.diag()).square().sum((-2, -1)) / 4), theta

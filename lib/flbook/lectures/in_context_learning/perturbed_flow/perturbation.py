@@ -16,13 +16,10 @@ Source: Yamamoto, Kim and Suzuki (2025), as reported; sampling by one product wi
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
-
-from flbook.domains import Checked, Count, NonNegative, Positive
 
 
 @dataclass(frozen=True)
@@ -93,7 +90,7 @@ def guided(
     return theta.shape[-2] ** 0.5 * product(theta, g)
 
 
-def smooth(theta: Float[Tensor, "*E N p"], g: Float[Tensor, "*E N p"], length: float = 1.0) -> Float[Tensor, "*E N p"]:
+def smooth(theta: Float[Tensor, "*#E N p"], g: Float[Tensor, "*#E N p"], length: float) -> Float[Tensor, "*E N p"]:
     r"""A draw of a stationary Gaussian process: covariance :math:`e^{-|\theta-\theta'|^2/(2\ell^2)}` a coordinate."""
     kernel = torch.exp(-torch.cdist(theta, theta).square() / (2 * length**2))
     values, vectors = torch.linalg.eigh(kernel)
@@ -103,60 +100,3 @@ def smooth(theta: Float[Tensor, "*E N p"], g: Float[Tensor, "*E N p"], length: f
 def sized(v: Float[Tensor, "*E N p"], size: float) -> Float[Tensor, "*E N p"]:
     """The field scaled to this length in L2(mu)."""
     return size * v / norm(v)[..., None, None]
-
-
-class Path(NamedTuple):
-    """What `perturbed_flow` returns."""
-
-    theta: Float[Tensor, "*E N p"]  # where each member stopped, or is
-    losses: Float[Tensor, "*E steps"]  # F before every step
-    pushes: Bool[Tensor, "*E steps"]  # was it pushed before this step?
-    stopped: Bool[Tensor, "*E"]  # did a push gain too little, so that it was undone and the flow ended?
-
-
-@dataclass(frozen=True)
-class PerturbedFlow(Checked):
-    r"""Descend; where the gradient is small, push and wait; if the push gained too little, undo it and stop.
-
-    The rule of the paper: push by :math:`\eta_p\xi` when :math:`\|\nabla_\mu F\| \le \varepsilon` and the last push is
-    :math:`T_{thres}` ago, and return the point before it if F has fallen by less than :math:`F_{thres}` by then.
-
-    Source: Yamamoto, Kim and Suzuki (2025), Algorithm 1, as reported.
-    """
-
-    lr: Positive
-    epsilon: Positive  # a gradient below this is small
-    wait: Count  # T_thres, in steps
-    gain: NonNegative  # F_thres
-
-    def run(
-        self,
-        functional: MeanFunctional,
-        theta: Float[Tensor, "*E N p"],
-        push: Callable[[Tensor, int], Tensor],
-        steps: int,
-    ) -> Path:
-        """At most this many steps; ``push(theta, count)`` is the displacement of the push number `count`."""
-        lead = theta.shape[:-2]
-        since, count = torch.full(lead, self.wait, device=theta.device), 0
-        stopped, ever = (torch.zeros(lead, dtype=torch.bool, device=theta.device) for _ in range(2))
-        before, level = theta, torch.full(lead, torch.inf, dtype=theta.dtype, device=theta.device)
-        losses, pushes = [], []
-        for _ in range(steps):
-            slope, loss = functional.slope(theta)
-            failed = ever & ~stopped & (since == self.wait) & (level - loss < self.gain)
-            theta = torch.where(failed[..., None, None], before, theta)
-            stopped = stopped | failed
-            loss = torch.where(stopped, level, loss)
-            now = ~stopped & (norm(slope) <= self.epsilon) & (since >= self.wait)
-            if bool(now.any()):
-                here = now[..., None, None]
-                before, level = torch.where(here, theta, before), torch.where(now, loss, level)
-                theta = torch.where(here, theta + push(theta, count), theta)
-                slope = torch.where(here, functional.slope(theta)[0], slope)
-                since, ever, count = torch.where(now, 0, since), ever | now, count + 1
-            losses.append(loss)
-            pushes.append(now)
-            theta = torch.where(stopped[..., None, None], theta, theta - self.lr * slope)
-            since = since + 1
-        return Path(theta, torch.stack(losses, -1), torch.stack(pushes, -1), stopped)

@@ -116,15 +116,6 @@ def overtaking(d: int, noise: float) -> float:
     return (d + 1 + noise**2) * (d + 2 - noise**2) / noise**2
 
 
-def state_overlap(d: int, samples):
-    r"""The squared cosine of :math:`\sum_i\omega_i y_i x_i` with the task, as a ratio of means, inputs standard normal.
-
-    .. math:: \frac{n + 2}{n + d + 1}, \qquad n \text{ the effective samples.}
-    """
-    samples = np.asarray(samples, float)
-    return (samples + 2) / (samples + d + 1)
-
-
 def drifting_risk(d: int, n: int, alpha: float, memory: float, noise: float = 0.0) -> float:
     r"""Risk of the best :math:`g\,x_q^\top\sum_i\omega_i y_i x_i` for a task that drifts, inputs standard normal.
 

@@ -203,21 +203,6 @@ def mechanism(setting: Setting, networks: dict[str, nn.Module], device: str = "c
                      "linear": (dims, linear, "share of a straight line")}, setting.coordinates(*dims))
 
 
-def fine_tuned(setting: Setting, network: nn.Module, k: int, steps: int = 200, points: int = 10) -> xr.DataArray:
-    """Squared error at the query over the answer's variance if each prompt fine-tunes a copy of its own on k examples.
-
-    Means over `points` prompts a seed; dimension (seed).
-    """
-    prompts = LinearPrompts(k, setting.d).draw(points, setting.seed, step=k, dtype=torch.float32)
-    context, query, target = prompts[:3]
-    copies = untrained(setting, tuple(range(target.numel())))
-    predict = predictor(adaptation.fine_tune(copies, network, context, Recipe(steps, 1, warmup=0)))
-    query = query.flatten(0, 1)[:, None]
-    error = (predict(Context(query[..., :0, :], query[..., :0, 0]), query).reshape(target.shape) - target).square()
-    return xr.DataArray(error.mean((-2, -1)).numpy() / setting.d, {"seed": list(setting.seed)}, ("seed",),
-                        attrs={"long_name": "squared error / variance of the answer", "units": "1"})
-
-
 def restored(setting: Setting, weights: xr.DataArray | np.ndarray) -> PromptTransformer:
     """The trained network, from what a run kept of it."""
     network = untrained(setting)

@@ -1,15 +1,19 @@
 """Two ways to adapt to the examples of a prompt: read them, or train on them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
+from torch.nn import functional
 
 from flbook import rng
-from flbook.data.prompts import Prompts
-from flbook.shapes import Context
-from flbook.training.pretrain import Recipe, at_the_query, pretrain
+from flbook.data.prompts import Prompts, map_tensors
+from flbook.models.transformer import PromptTransformer
+from flbook.shapes import Context, Quantity
+from flbook.training.fit import Trained, fit
+from flbook.training.problem import Rule
+from flbook.training.prompted import PromptTraining
 
 
 def implied_weights(
@@ -28,29 +32,36 @@ def implied_weights(
     return weights, 1 - residual.square().sum(-1) / answers.square().sum(-1)
 
 
-def fine_tune(copies: nn.Module, network: nn.Module, context: Context, recipe: Recipe) -> nn.Module:
-    """One copy of a network for each prompt, trained on the examples of that prompt, one input at a time.
+def lone_states(network: PromptTransformer, x: Float[Tensor, "*E b n d"]) -> Float[Tensor, "*E b n width"]:
+    """What an ensemble of networks reads its answer out of at each input, if it stands alone: without a context."""
+    token = functional.pad(x, (0, 1)).flatten(-3, -2)[..., None, :]  # (*E, b n, 1, d + 1): (x, 0)
+    return network.gpt(network.embedding(token))[..., 0, :].unflatten(-2, x.shape[-3:-1])
 
-    A copy never sees a context, so what it learns of the task moves into its weights. copies: an ensemble of networks
-    like `network`, one for each prompt of the context, which is flattened to that one axis; returned, trained.
+
+def linear_share(x: Float[Tensor, "*E b n d"], states: Float[Tensor, "*E b n width"]) -> Float[Tensor, "*E"]:
+    """The share of the states' variance over all inputs that an affine map of the input explains."""
+    x, states = (part.flatten(-3, -2) for part in (x, states))  # (*E, b n, ...)
+    x, states = x - x.mean(-2, keepdim=True), states - states.mean(-2, keepdim=True)
+    rest = states - x @ torch.linalg.lstsq(x, states).solution
+    return 1 - rest.square().sum((-2, -1)) / states.square().sum((-2, -1))
+
+
+def fine_tune(copies: nn.Module, prompts: Prompts, rule: Rule, steps: int, at: Sequence[int]) -> Trained:
+    """Train all weights of each member of an ensemble on the examples of its own prompt, one input at a time.
+
+    A member never sees a context, so what it learns of the task moves into its weights.
+    copies: one network for each of S prompts; prompts: contexts (S, n, d), queries (S, 1, d). The history has the
+    squared error at the query and the loss on the examples, each over (step, prompt), at the steps `at`.
     """
-    x, y = context.x.flatten(0, -3)[:, None], context.y.flatten(0, -2)[:, None]
-    with torch.no_grad():
-        for mine, original in zip(copies.parameters(), network.parameters(), strict=True):
-            if mine.shape != (len(x), *original.shape):
-                raise ValueError(f"copies must be {len(x)} networks, one a prompt: a parameter of shape "
-                                 f"{tuple(original.shape)} has the shape {tuple(mine.shape)} there")
-            mine.copy_(original.expand_as(mine))
-    alone = Prompts(Context(x[..., :0, :], y[..., :0]), x, y, y[..., :0])
-    return pretrain(copies, _Repeated(alone), recipe, loss=at_the_query).model
+    x, y = prompts.context.x[:, None], prompts.context.y[:, None]  # (S, 1, n, d), (S, 1, n)
+    given = Prompts(Context(x[..., :0, :], y[..., :0]), x, y, y[..., :0])
+    problem = PromptTraining(copies, map_tensors(given, lambda t: t.expand(max(steps, 1), *t.shape)))
 
+    def error(params):
+        query = prompts.query[:, None]  # (S, 1, 1, d)
+        nothing = Context(query[..., :0, :], query[..., :0, 0])
+        answer = torch.func.functional_call(copies, params, (nothing, query))
+        return (answer[:, 0, 0] - prompts.target[:, 0]).square()
 
-class _Repeated:
-    """The same prompts at every step."""
-
-    def __init__(self, prompts: Prompts):
-        self.prompts = prompts
-
-    def draw(self, *_) -> Prompts:
-        """The prompts, whatever is asked for."""
-        return self.prompts
+    found = [Quantity("error", error), Quantity("loss", problem.train_loss)]
+    return fit(problem, rule, steps, found, ["prompt"], at=at)
