@@ -22,7 +22,7 @@ def test_the_loss_is_that_of_a_loop_over_examples():
             x, y = (part[member, prompt] for part in prompts.context)
             state = torch.zeros(4, dtype=torch.float64)
             for row, label in zip(x, y, strict=True):
-                state = 0.5 ** (1 / 12) * state + gate_training.written(gate, member, label.numpy()) * row
+                state = 0.5 ** (1 / 12) * state + gate_training.written(gate, member, label[None].numpy())[0] * row
             z = prompts.query[member, prompt] @ state / state.norm()
             errors.append(gate["c"][member] * (z**3 - 3 * z) / 6**0.5 - prompts.target[member, prompt])
         assert found == pytest.approx(float(torch.stack(errors).square().mean() / 2))

@@ -48,7 +48,9 @@ def test_pushes_have_equal_energy_in_the_mean(noise, copies):
 
 def test_pushes_of_one_draw_differ_by_a_fixed_factor_along_the_unstable_direction():
     saddles = lecture.stacked(TINY)
-    c = {noise: lecture.along(saddles, lecture.start(TINY, saddles, noise, 2), 2) for noise in ("independent", "guided")}
+    c = {
+        noise: lecture.along(saddles, lecture.start(TINY, saddles, noise, 2), 2) for noise in ("independent", "guided")
+    }
     factor = (saddles.theta[0].numel() * 2 * torch.as_tensor(lecture.shares(TINY).values)).sqrt()
     torch.testing.assert_close(c["guided"], factor[:, None] * c["independent"])
 

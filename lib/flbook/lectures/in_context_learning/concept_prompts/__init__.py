@@ -17,6 +17,7 @@ from flbook.data.prompts import Prompts
 from flbook.domains import Count, Natural, NonNegative, Positive
 from flbook.lectures.in_context_learning.concept_prompts.concept_attention import (
     ConceptAttention,
+    KnownConcepts,
     PromptAverages,
     SimilarWords,
     check_head,
@@ -232,11 +233,18 @@ def _copying(setting: Setting, noise: float, device: str, scale: float | None):
     return lambda prompts: rule(*prompts[:2])[..., 0]
 
 
+def _knowing(setting: Setting, noise: float, device: str):
+    """A rule that is not trained and knows all directions."""
+    rule = KnownConcepts(setting.prompts(noise).dictionary().to(devices.device(device)))
+    return lambda prompts: rule(*prompts[:2])[..., 0]
+
+
 # What is compared: functions of (setting, noise, device) that return outputs as a function of prompts
 MODELS = {
     "attention": _trained,
     "nearest word": lambda *given: _copying(*given, None),
     "similarity": lambda *given: _copying(*given, 2.0),
+    "knows the concepts": _knowing,
     "linear": lambda s, noise, device: _trained(s, noise, device, model=PromptAverages(s.d, (len(s.seed),))),
     "lazy": lambda *given: _trained(*given, kind=LazyConceptPretraining),
     "frozen": lambda *given: _trained(*given, trained=("o",)),

@@ -140,3 +140,24 @@ class SimilarWords:
             return sign.gather(-1, nearest)
         scores = self.scale * torch.einsum("...bni,...bi->...bn", context.x, query[..., 0, :])
         return (scores.softmax(-1) * sign).sum(-1, keepdim=True)
+
+
+@dataclass(frozen=True)
+class KnownConcepts:
+    r"""A rule without training that knows all directions, and reads from the examples what the words mean.
+
+    .. math:: f(H) = \mathrm{sign}\Big(\sum_\ell\langle b_k, x_\ell\rangle\langle d_k, y_\ell\rangle\Big)\,
+              \langle b_k, x_q\rangle
+
+    for the concept k whose :math:`a_k` the words show most. ``words``: the vectors a, b, c, d of each concept.
+    """
+
+    words: Float[Tensor, "4 K d"]
+
+    def __call__(self, context: Context, query: Float[Tensor, "*#E b 1 d"]) -> Float[Tensor, "*E b 1"]:
+        """The output for each prompt."""
+        a, b, _, d = self.words.to(query)
+        shown = torch.einsum("...bi,ki->...bk", context.x.sum(-2) + query[..., 0, :], a).argmax(-1)
+        b, d = b[shown], d[shown]
+        meaning = torch.einsum("...bni,...bi,...bnj,...bj->...b", context.x, b, context.y, d).sign()
+        return (meaning * (query[..., 0, :] * b).sum(-1))[..., None]

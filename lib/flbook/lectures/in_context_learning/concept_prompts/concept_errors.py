@@ -1,6 +1,7 @@
 """Concept prompts in closed form: what fixed attention reads, which sign it learns, and the floor of its loss."""
 
 import numpy as np
+from scipy.special import ndtr
 
 
 def attended_share(score: float, n: int, equal: np.ndarray) -> np.ndarray:
@@ -12,6 +13,11 @@ def attended_share(score: float, n: int, equal: np.ndarray) -> np.ndarray:
 def one_sided(n: int) -> float:
     r"""Share of the prompts with the query's label among theirs that show no other, :math:`1/(2^n - 1)`."""
     return 1.0 / (2.0**n - 1)
+
+
+def known_error(noise: np.ndarray, contrast: float) -> np.ndarray:
+    r"""Error of a rule that knows the concept and what its words mean, :math:`\Phi(-\|b\|/\sigma_\xi)`."""
+    return ndtr(-contrast / np.asarray(noise, dtype=float))
 
 
 def cross_entropy_floor(n: int) -> float:

@@ -141,7 +141,7 @@ class GridFlow:
     def relaxation(
         self, end: Float[ndarray, "E grid"], mode: Float[ndarray, "E grid"], dt: float, size: float = 0.02
     ) -> Float[ndarray, " E"]:
-        """The rate at which the objective falls from time 2 to 4, from the minimiser plus a small multiple of a mode."""
+        """The rate at which the objective falls from time 2 to 4, from the minimiser plus a multiple of a mode."""
         path = self.flow(end + size * mode, np.array([2.0, 4.0]), dt)
         gap = np.stack([self.free_energy(mu) for mu in path]) - self.free_energy(end)
         return np.log(gap[0] / gap[1]) / 2

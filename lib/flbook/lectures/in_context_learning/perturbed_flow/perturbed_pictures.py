@@ -38,7 +38,8 @@ def escaped(escape: xr.DataArray, neurons: int) -> Figure:
     for noise, (name, colour, _, line) in LOOKS.items():
         times = np.sort(escape.sel(noise=noise).values.ravel())
         ax.step(times, np.arange(1, times.size + 1) / times.size, line, color=colour, where="post", label=name)
-    ax.set(xlim=(0, 14), ylim=(0, 1.02), xlabel=r"time, in units of $1/|\lambda_{\min}|$", ylabel="share of runs escaped")
+    ax.set(xlim=(0, 14), ylim=(0, 1.02), ylabel="share of runs escaped")
+    ax.set_xlabel(r"time, in units of $1/|\lambda_{\min}|$")
     ax.set_title(f"{neurons} neurons")
     ax.legend(loc="lower right")
     return fig
@@ -77,13 +78,14 @@ def head_starts(predicted: dict[int, np.ndarray], measured: dict[int, np.ndarray
 
 
 def depths(escape: xr.DataArray, depth: np.ndarray, lead: np.ndarray) -> Figure:
-    """Escape times over the depth of the falling direction. escape: (weight, noise, landscape, seed); depth: (weight,)."""
+    """Escape times over the depth of the saddle. escape: (weight, noise, landscape, seed); depth, lead: (weight,)."""
     fig, (ax,) = plots.panels()
     mean = escape.mean(("landscape", "seed"))
     for noise in ("independent", "guided"):
         name, colour, marker, _ = LOOKS[noise]
         ax.plot(depth, mean.sel(noise=noise), marker, color=colour, label=name)
-    ax.plot(depth, mean.sel(noise="independent").values - lead, "--", color=plots.THEORY, label=r"$-\frac{1}{2}\log(Np/r)$")
+    expected = mean.sel(noise="independent").values - lead
+    ax.plot(depth, expected, "--", color=plots.THEORY, label=r"$-\frac{1}{2}\log(Np/r)$")
     ax.set(xscale="log", ylim=(0, None), xlabel=r"depth $\delta=|\lambda_{\min}|$ (geometric mean)")
     ax.set_ylabel(r"escape time, in units of $1/\delta$")
     ax.set_title("At shallow saddles the guide is late")

@@ -18,10 +18,9 @@ def guided_share(values: NDArray[np.floating]) -> NDArray[np.floating]:
 
 
 def lead(share: ArrayLike, coordinates: int) -> NDArray[np.floating]:
-    r"""By how many units :math:`1/|\lambda_{\min}|` a Gaussian push of this share escapes earlier than independent noise.
+    r"""By how many units :math:`1/|\lambda_{\min}|` a Gaussian push escapes earlier than independent noise.
 
-    Of equal mean energy, in the mean, in Np coordinates: :math:`\frac12\log(Np\,\text{share})`. Negative if the share
-    is below 1/(Np).
+    Of this share, equal mean energy, in the mean, in Np coordinates: :math:`\frac12\log(Np\,\text{share})`.
     """
     return np.asarray(np.log(coordinates * np.asarray(share)) / 2)
 

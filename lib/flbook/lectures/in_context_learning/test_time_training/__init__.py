@@ -21,7 +21,9 @@ from torch import Tensor
 from flbook import devices, rng
 from flbook.domains import Count, Natural, NonNegative, Positive, Range
 from flbook.estimators.in_context import KernelRidge
+from flbook.lectures.in_context_learning.shared import attention_pretraining as pretraining
 from flbook.lectures.in_context_learning.shared.prompt_network import two_layer
+from flbook.lectures.in_context_learning.shared.relu_layer import ReLULayer
 from flbook.lectures.in_context_learning.shared.single_index_prompts import IndexPrompts, SingleIndexPrompts
 from flbook.lectures.in_context_learning.test_time_training import two_stages as stages
 from flbook.lectures.in_context_learning.test_time_training.link_shift import shifted_link
@@ -37,9 +39,9 @@ MODELS = get_args(Model)
 
 @dataclass(frozen=True)
 class Setting(Grid):
-    """Everything the experiment depends on. In the book: no shift and thirty degrees, prompts of growing length."""
+    """Everything the experiment depends on. In the book: three angles, prompts of growing length."""
 
-    shift: tuple[float, ...] = axis([0.0, 30.0], "angle of the link θ", "degrees")
+    shift: tuple[float, ...] = axis([0.0, 30.0, 60.0], "angle of the link θ", "degrees")
     n: tuple[Annotated[int, Range(8)], ...] = axis([128, 256, 512, 1024, 2048], "examples in the prompt n")
     model: tuple[Model, ...] = axis(MODELS, "model")
     seed: tuple[Natural, ...] = axis(range(10), "seed")
@@ -218,3 +220,22 @@ def alone(setting: Setting, tasks: int = 1) -> xr.Dataset:
             rows[name].append(best.reshape(len(setting.seed), tasks).mean(-1).numpy())
     return labelled({name: (("n", "seed"), values, "risk R") for name, values in rows.items()},
                     setting.coordinates("n", "seed"))
+
+
+def linear_attention(link: tuple[float, ...], spread: tuple[float, ...], angle: float = 30.0) -> np.ndarray:
+    """Risks of 3000 tasks in a plane, link turned, under attention that is linear in the labels and trained no more.
+
+    Pretrained on 3000 prompts of this `link`, whose coefficients scatter by `spread`, with the better of two ridges.
+    """
+    layer = ReLULayer.draw(48, 2, spread=2.0, dtype=torch.float32)
+    prompts = SingleIndexPrompts(n=512, d=2, r=2, link=link, spread=spread, noise=0.5)
+    batches = (prompts.draw(100, 0, step, dtype=torch.float32) for step in range(30))
+    pairs = (pretraining.Example(b.context, b.query[:, 0], b.observed[:, 0]) for b in batches)
+    (seen,) = pretraining.summarise([layer], pairs)
+    shifted = SingleIndexPrompts(n=512, d=2, r=2, link=shifted_link(angle), noise=0.5, queries=8)
+    tried, risks = [pretraining.trained(layer, seen, lam) for lam in (1e-2, 1e-1)], []
+    for k in range(10):
+        test = shifted.draw(300, 1, k)
+        risks.append(torch.stack([(model(test.context, test.query) - test.target).square().mean(-1) for model in tried]))
+    together = torch.cat(risks, -1)
+    return together[together.mean(-1).argmin()].numpy()

@@ -151,12 +151,38 @@ def exact_risk(readout: Readout, a: Float[Tensor, "*#E m"], overlap: Float[Tenso
 
     one integral over a standard normal w, by the trapezoidal rule. link: the coefficients :math:`c_k`.
     """
-    w = torch.linspace(-8, 8, 801, dtype=torch.float64, device=overlap.device)
-    weight = torch.exp(-w.square() / 2)
-    weight = weight / weight.sum()
+    w, weight = normal_grid(overlap.device)
     values = torch.stack([hermite.polynomial(k, w) for k in range(len(link))])
     c = torch.tensor(link, dtype=torch.float64, device=w.device)
     powers = overlap[..., None] ** torch.arange(len(link)).to(w)
     g = torch.einsum("...k,kw->...w", c * powers, values)
     f = torch.einsum("wm,...m->...w", readout(w), a)
     return c.square().sum() + (f.square() - 2 * f * g) @ weight
+
+
+def normal_grid(place: torch.device | str = "cpu") -> tuple[Float[Tensor, " w"], Float[Tensor, " w"]]:
+    """Nodes and weights of the trapezoidal rule for an expectation over a standard normal number."""
+    w = torch.linspace(-8, 8, 801, dtype=torch.float64, device=place)
+    weight = torch.exp(-w.square() / 2)
+    return w, weight / weight.sum()
+
+
+def ridge_risk(readout: Readout, link: tuple[float, ...], noise: float, lam: float, count: int) -> float:
+    r"""Risk of stage III along the true direction, to first order in what the examples fluctuate.
+
+    .. math:: E(\sigma_* - f_\kappa)^2 + \frac1N\,\mathrm{tr}\,(G + \kappa)^{-1}C\,(G + \kappa)^{-1}G, \qquad
+              C = E[(\tau^2 + (\sigma_* - f_\kappa)^2)\,\psi\psi^\top] - \kappa^2aa^\top
+
+    with :math:`G = E\,\psi\psi^\top`, :math:`\kappa = \lambda/N` and :math:`f_\kappa = \langle a, \psi\rangle` the
+    ridge regression on endless examples. link: the coefficients :math:`c_k`; noise: :math:`\tau`; count: N.
+    """
+    w, weight = normal_grid(readout.b.device)
+    psi, kappa = readout(w), lam / count
+    target = sum(c * hermite.polynomial(k, w) for k, c in enumerate(link))
+    gram = psi.T * weight @ psi
+    ridged = gram + kappa * torch.eye(len(gram)).to(gram)
+    a = torch.linalg.solve(ridged, psi.T @ (weight * target))
+    misfit = (target - psi @ a).square()
+    scatter = psi.T * (weight * (noise**2 + misfit)) @ psi - kappa**2 * torch.outer(a, a)
+    spread = torch.linalg.solve(ridged, torch.linalg.solve(ridged, scatter).T)
+    return float(misfit @ weight + (spread * gram).sum() / count)
