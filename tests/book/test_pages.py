@@ -101,6 +101,7 @@ SECOND_FORM = {
     "benign_overfitting/xor",
     "in_context_learning/attention_landscape",
     "in_context_learning/bayes_gap",
+    "in_context_learning/concept_prompts",
     "in_context_learning/linear_attention",
     "in_context_learning/nonparametric_rates",
     "in_context_learning/mamba_features",

@@ -14,8 +14,6 @@ LIB = Path(theorems.__file__).parents[2]
 
 # Statements with neither a source in the box nor a proof on the page. Write the proof; this set may only shrink.
 TODO = {
-    "prop-concepts-reduced",
-    "prop-concepts-mirror",
     "prop-vector-mirror",
 }
 

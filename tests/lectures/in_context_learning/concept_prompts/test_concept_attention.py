@@ -1,16 +1,19 @@
 """Concept attention against a prompt worked out by hand; an ensemble is the loop; the mirrored head is odd."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 
 from flbook.lectures.in_context_learning.concept_prompts.concept_attention import (
     ConceptAttention,
+    KnownConcepts,
     PromptAverages,
     SimilarWords,
     attention,
 )
+from flbook.lectures.in_context_learning.concept_prompts.concept_errors import known_error
 from flbook.lectures.in_context_learning.concept_prompts.concepts import ConceptPrompts
 from flbook.shapes import Context
 
@@ -67,3 +70,12 @@ def test_bad_sizes_are_refused():
     prompts = ConceptPrompts(n=4, d=8).draw(5)
     with pytest.raises(ValueError, match="do not fit queries"):
         ConceptAttention(9)(prompts.context, prompts.query)
+
+
+@pytest.mark.parametrize("change", [{}, {"word_sign": -1}, {"label_sign": -1}])
+def test_who_knows_the_concepts_reads_meanings_and_errs_as_often_as_one_projection_does(change):
+    data = ConceptPrompts(n=8, d=10, noise=0.5)
+    rule = KnownConcepts(data.dictionary())
+    prompts = replace(data, **change).draw(20000, (0, 1))
+    right = rule(*prompts[:2])[..., 0].sign() == prompts.target[..., 0]
+    assert 1 - float(right.double().mean()) == pytest.approx(known_error(0.5, data.contrast), abs=3e-3)

@@ -19,8 +19,15 @@ def test_values_are_orthogonal_to_their_gradient():
     task = RecallPretraining(layer(), DATA, decay=0.0, examples=2)
     values, gradient = task.start()["v"], task.gradient(task.start())["v"]
     assert float((values * gradient).sum().abs()) < 1e-12 * float(values.norm() * gradient.norm())
-    plain = RecallPretraining(layer(normalise=lambda z: z), DATA, decay=0.0, examples=2)
-    assert float((values * plain.gradient(plain.start())["v"]).sum().abs()) > 1e-4
+    decaying = RecallPretraining(layer(), DATA, decay=0.1, examples=2).gradient(task.start())["v"]
+    assert float((values * decaying).sum()) > 1e-4
+
+
+def test_given_prompts_stay_the_same_at_every_step():
+    prompts = DATA.questions(6)
+    task = RecallPretraining(layer(), DATA, given=prompts)
+    assert torch.equal(task.at(3).sample().tokens, prompts.tokens)
+    assert not torch.equal(RecallPretraining(layer(), DATA, batch=6).at(3).sample().tokens, prompts.tokens)
 
 
 def test_a_layer_with_reflected_keys_and_values_reads_reflected_tokens():

@@ -1,4 +1,4 @@
-"""The task-vector layer by hand; what its two normalisations do; an ensemble is the loop."""
+"""The task-vector layer by hand; what division by the length does; an ensemble is the loop."""
 
 import math
 
@@ -9,7 +9,6 @@ from flbook.lectures.in_context_learning.vector_arithmetic.factual_recall import
 from flbook.lectures.in_context_learning.vector_arithmetic.task_attention import (
     LinearRecall,
     TaskVectorAttention,
-    layer_norm,
     read_out,
     unit,
 )
@@ -35,12 +34,10 @@ def test_a_word_plus_a_task_is_an_answer():
     assert torch.equal(read_out(h, DATA.answers).argmax(-1), torch.arange(3, 6))
 
 
-def test_normalisations_forget_the_length_and_have_their_own():
+def test_the_task_vector_forgets_the_length():
     z = torch.randn(4, 9, dtype=torch.float64)
-    for norm, length in ((unit, 1.0), (layer_norm, 3.0)):
-        torch.testing.assert_close(norm(5 * z), norm(z))
-        torch.testing.assert_close(norm(z).norm(dim=-1), torch.full((4,), length).double())
-    torch.testing.assert_close(layer_norm(z + 1), layer_norm(z))
+    torch.testing.assert_close(unit(5 * z), unit(z))
+    torch.testing.assert_close(unit(z).norm(dim=-1), torch.ones(4).double())
 
 
 def test_an_ensemble_is_the_loop():

@@ -1,10 +1,15 @@
 """Vector arithmetic at a tiny preset: the baselines are exact, the task vector adds up."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
+from flbook import rng
 from flbook.lectures.in_context_learning import vector_arithmetic
+from flbook.lectures.in_context_learning.vector_arithmetic.factual_recall import FactualRecall
+from flbook.lectures.in_context_learning.vector_arithmetic.task_attention import TaskVectorAttention
 
 TINY = vector_arithmetic.experiment.setting("tiny")
 
@@ -44,3 +49,47 @@ def test_unknown_names_are_refused_before_any_work():
         vector_arithmetic.rivals(TINY, names=("oracle",))
     with pytest.raises(ValueError, match="training must be among questions, examples; got 'poems'"):
         vector_arithmetic.problem(TINY, 0.0, "poems")
+
+
+def test_a_move_takes_its_directions_and_keeps_the_others():
+    data = FactualRecall(concepts=2, common=2, d=8)
+    to = vector_arithmetic.moves(data)
+    torch.testing.assert_close(to["as trained"], torch.eye(8))
+    torch.testing.assert_close(data.facts @ to["unseen facts"], torch.eye(8)[-2:])
+    torch.testing.assert_close(data.tasks[0] @ to["differences"], (data.tasks[0] - data.tasks[1]) / 2**0.5)
+    torch.testing.assert_close(data.facts @ to["new directions"], data.facts)
+    with pytest.raises(ValueError, match="d must be at least 9"):
+        vector_arithmetic.moves(FactualRecall(concepts=2, common=3, d=8))
+
+
+def test_nothing_moved_is_the_error_of_the_layer():
+    setting = replace(TINY, d=12)
+    task = vector_arithmetic.problem(setting, 0.0, "questions")
+    params = vector_arithmetic.trained(task, setting)
+    found = vector_arithmetic.transferred(task, params, setting, 2)
+    prompts = task.data.in_context(setting.points, 2, setting.seed, 2**30 + 1)
+    same = vector_arithmetic.error(task.predict(params, prompts), prompts)
+    np.testing.assert_allclose(found.sel(moved="as trained"), same)
+
+
+def test_values_at_the_identity_read_the_tokens_themselves():
+    layer = vector_arithmetic._identity(TINY)
+    assert torch.equal(layer.v[1], torch.eye(9))
+
+
+def test_the_pull_on_values_is_the_derivative_along_the_difference():
+    data = FactualRecall(concepts=3, common=3, d=9, noise=0.0)
+    prompts = data.questions(2, 0, 5)
+    found = vector_arithmetic.pulls(data, prompts, spread=0.3, seed=7)
+    k = int(prompts.task[0])
+    other = int((prompts.query[0] @ data.facts.T).abs().topk(2).indices.sum()) - k
+    layer = TaskVectorAttention(9, 0.5)
+    start = 0.3 * rng.normal((2, 9, 9), 7, "values of each prompt").float()[0]
+    way = torch.outer(data.tasks[k] - data.tasks[other], data.tasks[k])
+
+    def loss(t):
+        layer.v.data = start + t * way
+        logits = layer(prompts.tokens[:1], prompts.query[:1], data.answers)
+        return torch.nn.functional.cross_entropy(logits, prompts.answer[:1]).item()
+
+    assert float(found.value[0]) == pytest.approx(-(loss(0.01) - loss(-0.01)) / 0.02, rel=1e-2)

@@ -175,9 +175,9 @@ def race(setting: Setting, device: str = "cpu", at: list[int] | None = None) -> 
     return history.assign_coords(setting.coordinates("decay", "seed"))
 
 
-def reduced(setting: Setting, at: list[int] | None = None, contains: bool = False) -> xr.Dataset:
+def reduced(setting: Setting, at: list[int] | None = None) -> xr.Dataset:
     """The same without noise, for a mirrored head and all prompts at once: the closed dynamics, in float64."""
-    data = replace(setting.prompts(0.0), d=2 * setting.concepts, contains=contains)
+    data = replace(setting.prompts(0.0), d=2 * setting.concepts)
     layer = network(replace(setting, d=data.d), mirrored=setting.concepts, dtype=torch.float64)
     task = ReducedConcepts.of(layer, data, torch.tensor(setting.decay, dtype=torch.float64)[:, None])
     followed = [
@@ -248,7 +248,6 @@ MODELS = {
     "linear": lambda s, noise, device: _trained(s, noise, device, model=PromptAverages(s.d, (len(s.seed),))),
     "lazy": lambda *given: _trained(*given, kind=LazyConceptPretraining),
     "frozen": lambda *given: _trained(*given, trained=("o",)),
-    "mean pooling": lambda s, noise, device: _trained(replace(s, start=0.0), noise, device, trained=("o",)),
 }
 
 def rivals(setting: Setting, device: str = "cpu", names: tuple[str, ...] = tuple(MODELS),

@@ -1,13 +1,7 @@
-"""Concept prompts in closed form: what fixed attention reads, which sign it learns, and the floor of its loss."""
+"""Concept prompts in closed form: errors of two rules, and which sign attention learns."""
 
 import numpy as np
 from scipy.special import ndtr
-
-
-def attended_share(score: float, n: int, equal: np.ndarray) -> np.ndarray:
-    r"""Attention on the labels equal to the query's, :math:`\frac{k}{k + (n-k)e^{-2\beta}}`, if k of n are equal."""
-    equal = np.asarray(equal, dtype=float)
-    return equal / (equal + (n - equal) * np.exp(-2.0 * score))
 
 
 def one_sided(n: int) -> float:
@@ -18,12 +12,6 @@ def one_sided(n: int) -> float:
 def known_error(noise: np.ndarray, contrast: float) -> np.ndarray:
     r"""Error of a rule that knows the concept and what its words mean, :math:`\Phi(-\|b\|/\sigma_\xi)`."""
     return ndtr(-contrast / np.asarray(noise, dtype=float))
-
-
-def cross_entropy_floor(n: int) -> float:
-    r"""Least expected cross-entropy of an output that is right unless no label is the query's: the entropy of 2^-n."""
-    p = 2.0**-n
-    return float(-p * np.log(p) - (1 - p) * np.log1p(-p))
 
 
 def basin(plus: np.ndarray, minus: np.ndarray, slope: np.ndarray, active: np.ndarray | float, contrast: float,

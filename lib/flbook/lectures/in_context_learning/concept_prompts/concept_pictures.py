@@ -53,6 +53,7 @@ def scores(race: xr.Dataset, exact: xr.Dataset) -> Figure:
     named = {"noise": (0.0, "no decay"), "signal": (0.002, "decay")}
     fig, axes = plots.panels(2, sharex=True)
     titles = ("What differs is learned", "What is shared only decays")
+    axes[1].set_ylim(0, 0.32)
     for ax, part, title in zip(axes, ("contrast", "shared"), titles, strict=True):
         curves = xr.Dataset({
             name: race[part].sel(decay=decay, drop=True).mean("concept", keep_attrs=True)
@@ -62,7 +63,6 @@ def scores(race: xr.Dataset, exact: xr.Dataset) -> Figure:
         for decay, _ in named.values():
             line = exact[part].sel(decay=decay).mean(("seed", "concept"))
             ax.plot(line.step, line, "--", color=plots.THEORY)
-    axes[1].set_ylim(0, 0.32)
     axes[0].set_xlabel("")
     return fig
 
@@ -74,6 +74,7 @@ def errors(layer: xr.DataArray, rivals: xr.DataArray, contrast: float) -> Figure
     fig = plots.dots(together, "noise", "model", RIVALS, law, log="y", lowest=1e-9,
                      title="What training adds is a filter")  # fmt: skip
     fig.axes[0].set_ylim(1e-4, 0.6)
+    fig.axes[0].text(0.38, 0.0009, "knows the concepts", ha="left")
     log_ticks(fig.axes[0])
     return fig
 

@@ -5,7 +5,7 @@ Claims (Bu et al. 2025): a layer trained on questions answers in-context prompts
 :math:`a_k` with the low-level :math:`b_k` and keeps an error.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Literal, get_args
 
@@ -13,14 +13,13 @@ import torch
 import xarray as xr
 from torch import Tensor
 
-from flbook import devices
+from flbook import devices, rng
 from flbook.domains import Count, Natural, NonNegative, Positive
 from flbook.lectures.in_context_learning.vector_arithmetic.factual_recall import FactualRecall, RecallPrompts
 from flbook.lectures.in_context_learning.vector_arithmetic.recall import RecallPretraining, recall_parameters
 from flbook.lectures.in_context_learning.vector_arithmetic.task_attention import (
     LinearRecall,
     TaskVectorAttention,
-    layer_norm,
     read_out,
     unit,
 )
@@ -179,13 +178,12 @@ class _Vector(torch.nn.Module):
         return self.layer.task_vector(tokens, query)
 
 
-def _layer(training: str, model=None, pace: float = 1.0, **change):
-    """Outputs of a trained layer, as a function of prompts; the step size is `pace` times that of the setting."""
+def _layer(training: str, model=None, **change):
+    """Outputs of a trained layer, as a function of prompts."""
     def outputs(setting, noise, device):
         layer = None if model is None else model(setting)
         task = problem(setting, noise, training, device, layer, **change)
-        params = trained(task, replace(setting, lr=pace * setting.lr))
-        return partial(task.predict, params)
+        return partial(task.predict, trained(task, setting))
     return outputs
 
 
@@ -201,10 +199,6 @@ def _linear(setting: Setting) -> LinearRecall:
     return LinearRecall(setting.d, 2 * setting.concepts, (len(setting.seed),))
 
 
-def _normal(setting: Setting) -> TaskVectorAttention:
-    return TaskVectorAttention(setting.d, setting.start, seed=setting.seed, normalise=layer_norm)
-
-
 # What is compared: functions of (setting, noise, device) that return logits as a function of prompts
 MODELS = {
     "questions": _layer("questions"),
@@ -213,8 +207,8 @@ MODELS = {
     "uniform, examples": _layer("examples", model=lambda s: _uniform(s), trained=("v",)),
     "linear, questions": _layer("questions", model=_linear),
     "linear, examples": _layer("examples", model=_linear),
-    "layer norm": _layer("questions", model=_normal),
-    "layer norm, small step": _layer("questions", model=_normal, pace=0.01),
+    "scores only": _layer("questions", trained=("q", "k")),
+    "scores, identity values": _layer("questions", model=lambda s: _identity(s), trained=("q", "k")),
     "residual only": _fixed(lambda words, answers: 0),
     "word arithmetic": _fixed(lambda words, answers: (answers - words).mean(-2)),
     "mean token": _fixed(lambda words, answers: unit((answers + words).mean(-2))),
@@ -224,6 +218,72 @@ MODELS = {
 def _uniform(setting: Setting) -> TaskVectorAttention:
     """Queries and keys at zero: attention is uniform, and stays so if only values are trained."""
     return TaskVectorAttention(setting.d, 0.0, seed=setting.seed)
+
+
+def _identity(setting: Setting) -> TaskVectorAttention:
+    """Values at the identity, so that attention reads out the tokens themselves."""
+    layer = TaskVectorAttention(setting.d, setting.start, seed=setting.seed)
+    layer.v.data = torch.eye(setting.d).expand_as(layer.v).clone()
+    return layer
+
+
+def moves(data: FactualRecall) -> dict[str, Tensor]:
+    """Linear maps of space that give every task or fact another direction; shapes (d, d), rows are images of axes."""
+    tasks, k = data.tasks, data.concepts
+    unused = torch.eye(data.d)[-k:]
+    if data.d < 3 * k + data.common:
+        raise ValueError(f"d must be at least {3 * k + data.common}, for directions that nothing uses; got {data.d}")
+    following = tasks.roll(-1, 0)
+    images = {
+        "as trained": (tasks, data.facts),
+        "unseen facts": (tasks, unused),
+        "sums of two tasks": ((tasks + following) / 2**0.5, data.facts),
+        "differences": ((tasks - following) / 2**0.5, data.facts),
+        "new directions": (unused, data.facts),
+    }
+    rest = torch.eye(data.d)[2 * k :]
+    return {name: torch.cat([*pair, rest]) for name, pair in images.items()}
+
+
+def transferred(task: RecallPretraining, params: dict[str, Tensor], setting: Setting, examples: int) -> xr.DataArray:
+    """Errors where tasks or facts have moved, in prompts and answers alike; dimensions (moved, seed)."""
+    prompts = task.data.in_context(setting.points, examples, setting.seed, 2**30 + 1)
+    rows = {}
+    for name, to in moves(task.data).items():
+        seen = (prompts.tokens @ to, prompts.query @ to, task.data.answers @ to)
+        logits = torch.func.functional_call(task.model, params, tuple(part.to(params["v"]) for part in seen))
+        rows[name] = error(logits, prompts)
+    axes = setting.coordinates("seed") | {"moved": ("moved", list(rows), "moved")}
+    return labelled({"error": (("moved", "seed"), list(rows.values()), "test error", "fraction")}, axes).error
+
+
+def pulls(data: FactualRecall, prompts: RecallPrompts, start: float = 0.5, spread: float = 0.01, seed: int = 0) -> xr.Dataset:
+    r"""Minus the loss's gradient at a random start, one draw of the values for each of n questions; dimension prompt.
+
+    `value` is :math:`-(a_k - a_j)^\top\partial_{W_V}L\,a_k` with the query's other concept j; `score` is
+    :math:`-a_k^\top\partial_{W_K}L\,a_k`, and `identity` the same with values at the identity.
+    """
+    n, d = prompts.query.shape
+    same = torch.eye(d).expand(n, d, d)
+    draws = spread * rng.normal((n, d, d), seed, "values of each prompt").float()
+    k = prompts.task
+    others = (prompts.query @ data.facts.T).abs().scatter(-1, k[:, None], 0).argmax(-1)
+    asked, other = data.tasks[k], data.tasks[others]
+
+    def gradient(values):
+        layer = TaskVectorAttention(d, start, seed=(0,) * n)
+        layer.v.data, layer.k.data, layer.q.data = values.clone(), start * same.clone(), start * same.clone()
+        logits = layer(prompts.tokens[:, None], prompts.query[:, None], data.answers)
+        loss = torch.nn.functional.cross_entropy(logits[:, 0], prompts.answer, reduction="sum")
+        return torch.autograd.grad(loss, (layer.v, layer.k))
+
+    def along(left, matrix, right):
+        return torch.einsum("ni,nij,nj->n", left, -matrix, right).numpy()
+
+    (v, keys), (_, known) = gradient(draws), gradient(same)
+    return xr.Dataset({"value": ("prompt", along(asked - other, v, asked)),
+                       "score": ("prompt", along(asked, keys, asked)),
+                       "identity": ("prompt", along(asked, known, asked))})
 
 
 def rivals(setting: Setting, device: str = "cpu", names: tuple[str, ...] = tuple(MODELS)) -> xr.Dataset:

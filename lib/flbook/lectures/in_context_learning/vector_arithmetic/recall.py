@@ -17,7 +17,8 @@ class RecallPretraining(PopulationProblem):
     """A problem for `flbook.fit`: expected cross-entropy of a recall layer, each gradient from a fresh batch.
 
     examples: pairs of an in-context prompt, or None for questions. trained: names of the trained parameters, all if
-    None. Every trained parameter decays by the factor 1 - eta decay a step.
+    None. Every trained parameter decays by the factor 1 - eta decay a step. given: the prompts of every step, instead
+    of fresh ones.
     """
 
     model: nn.Module
@@ -29,6 +30,7 @@ class RecallPretraining(PopulationProblem):
     trained: tuple[str, ...] | None = None
     device: str = "cpu"
     number: int = 0  # of the batch: 1 at the first step
+    given: RecallPrompts | None = None
 
     def start(self) -> Params:
         """The parameters before training."""
@@ -40,7 +42,9 @@ class RecallPretraining(PopulationProblem):
 
     def sample(self) -> RecallPrompts:
         """The batch of this step."""
-        if self.examples is None:
+        if self.given is not None:
+            prompts = self.given
+        elif self.examples is None:
             prompts = self.data.questions(self.batch, self.seed, self.number)
         else:
             prompts = self.data.in_context(self.batch, self.examples, self.seed, self.number)

@@ -1,6 +1,6 @@
 """One attention layer with a residual stream: a normalised task vector is added to the query word."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 from jaxtyping import Float
@@ -13,11 +13,6 @@ from flbook.domains import Count, NonNegative, Positive, Seeds, checked_argument
 def unit(z: Tensor) -> Tensor:
     r"""Division by the length, :math:`z/\|z\|`."""
     return z / z.norm(dim=-1, keepdim=True)
-
-
-def layer_norm(z: Tensor) -> Tensor:
-    r"""Standard layer normalisation without gain: mean 0 and variance 1 over coordinates, so length :math:`\sqrt d`."""
-    return torch.nn.functional.layer_norm(z, z.shape[-1:], eps=0.0)
 
 
 class TaskVectorAttention(nn.Module):
@@ -38,8 +33,6 @@ class TaskVectorAttention(nn.Module):
         Queries and keys start at so many times the identity.
     spread
         Standard deviation of the values at the start.
-    normalise
-        LN.
     sharpness
         :math:`\tau`.
     seed
@@ -62,7 +55,6 @@ class TaskVectorAttention(nn.Module):
         start: float = 0.3,
         spread: NonNegative = 0.01,
         seed: Seeds = 0,
-        normalise: Callable[[Tensor], Tensor] = unit,
         sharpness: Positive = 4.0,
         dtype: torch.dtype = torch.float32,
     ):
@@ -70,7 +62,7 @@ class TaskVectorAttention(nn.Module):
         values = spread * rng.normal((d, d), seed, "values")
         same = start * torch.eye(d, dtype=torch.float64).expand_as(values)
         self.q, self.k, self.v = (nn.Parameter(part.to(dtype).clone()) for part in (same, same, values))
-        self.normalise, self.sharpness = normalise, sharpness
+        self.sharpness = sharpness
 
     def attention(self, tokens: Float[Tensor, "*#E b L d"], query: Float[Tensor, "*#E b d"]) -> Float[Tensor, "*E b L"]:
         """Weight of each token."""
@@ -83,7 +75,7 @@ class TaskVectorAttention(nn.Module):
         if tokens.shape[-1] != self.v.shape[-1]:
             raise ValueError(f"tokens of shape {tuple(tokens.shape)} do not fit values of shape {tuple(self.v.shape)}")
         read = torch.einsum("...bl,...bli->...bi", self.attention(tokens, query), tokens)
-        return self.normalise(torch.einsum("...ij,...bj->...bi", self.v, read))
+        return unit(torch.einsum("...ij,...bj->...bi", self.v, read))
 
     def forward(
         self, tokens: Float[Tensor, "*#E b L d"], query: Float[Tensor, "*#E b d"], answers: Float[Tensor, "A d"]
