@@ -108,6 +108,8 @@ SECOND_FORM = {
     "in_context_learning/mamba_regression",
     "in_context_learning/mean_field_langevin",
     "in_context_learning/perturbed_flow",
+    "in_context_learning/test_time_training",
+    "in_context_learning/vector_arithmetic",
     "in_context_learning/what_is_icl",
     "foundation_models/contrastive",
     "foundation_models/contrastive_digits",

@@ -13,9 +13,7 @@ ROOT = Path(__file__).parents[2]
 LIB = Path(theorems.__file__).parents[2]
 
 # Statements with neither a source in the box nor a proof on the page. Write the proof; this set may only shrink.
-TODO = {
-    "prop-vector-mirror",
-}
+TODO: set[str] = set()
 
 PAGE = """\
 # A page

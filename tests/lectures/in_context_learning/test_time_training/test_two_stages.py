@@ -58,6 +58,34 @@ def test_the_exact_risk_is_that_of_fresh_queries():
     torch.testing.assert_close(sampled, exact, rtol=0.1, atol=0.0)
 
 
+def test_a_step_on_softmax_attention_is_the_gradient_of_its_formula():
+    x, y = PROMPTS.draw(1, 3).context
+    x, y, w = x[0, :5, :2], y[0, :5], torch.tensor([0.3, -0.2], dtype=torch.float64)
+
+    def loss(w):
+        gamma, total = torch.eye(2).double() + torch.outer(w, w), 0.0
+        for q in range(5):
+            others = [i for i in range(5) if i != q]
+            weight = torch.exp(y[others] * (x[others] @ gamma @ x[q]) / 3)
+            total += (y[q] - (weight * y[others]).sum() / weight.sum()) ** 2
+        return total
+
+    h = 1e-5 * torch.eye(2).double()
+    slope = torch.stack([loss(w + e) - loss(w - e) for e in h])
+    found = stages.softmax_direction(Context(x, y), w, 3.0)
+    torch.testing.assert_close(found, -slope / slope.norm(), rtol=1e-5, atol=0)
+
+
+def test_the_law_of_the_output_layer():
+    readout, link, count, lam = Readout.draw(20, 3), (0.0, 0.0, 1.0), 1000, 3.0
+    z = torch.randn(300, count, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    noise = torch.rand(300, count, generator=torch.Generator().manual_seed(1), dtype=torch.float64).sub(0.5).sign()
+    a = readout.fit(z, hermite.Series(link)(z) + 3 * noise, lam / count)
+    risk = stages.exact_risk(readout, a, torch.ones(300).double(), link).mean().item()
+    law, endless = (stages.ridge_risk(readout, link, 3.0, lam * k, count * k) for k in (1, 10**6))
+    assert risk == pytest.approx(law, rel=0.1) and law > 3 * endless
+
+
 def test_readout_slope_and_ridge():
     readout, z = Readout.draw(9, 2), torch.linspace(-2, 2, 7).double()[None].requires_grad_()
     a = torch.randn(1, 9, generator=torch.Generator().manual_seed(0), dtype=torch.float64)

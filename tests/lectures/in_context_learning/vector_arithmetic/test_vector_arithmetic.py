@@ -38,12 +38,6 @@ def test_the_task_vector_has_length_one_and_adds_up():
     np.testing.assert_allclose(task.predict(params, prompts), logits, rtol=1e-4, atol=1e-5)
 
 
-def test_a_race_is_the_history_of_a_cell():
-    race = vector_arithmetic.race(TINY)
-    cell = vector_arithmetic.run(TINY).sel(noise=0.0, training="questions").transpose("seed", "step", ...)
-    np.testing.assert_allclose(race.value_task.transpose("seed", "step"), cell.value_task, rtol=1e-5, atol=1e-7)
-
-
 def test_unknown_names_are_refused_before_any_work():
     with pytest.raises(ValueError, match="names must be among"):
         vector_arithmetic.rivals(TINY, names=("oracle",))

@@ -9,9 +9,9 @@ def one_sided(n: int) -> float:
     return 1.0 / (2.0**n - 1)
 
 
-def known_error(noise: np.ndarray, contrast: float) -> np.ndarray:
+def known_error(noise: np.ndarray | float, contrast: float) -> np.ndarray:
     r"""Error of a rule that knows the concept and what its words mean, :math:`\Phi(-\|b\|/\sigma_\xi)`."""
-    return ndtr(-contrast / np.asarray(noise, dtype=float))
+    return np.asarray(ndtr(-contrast / np.asarray(noise, dtype=float)))
 
 
 def basin(plus: np.ndarray, minus: np.ndarray, slope: np.ndarray, active: np.ndarray | float, contrast: float,

@@ -190,6 +190,28 @@ def refining(setting: Setting, counts: tuple[int, ...], spent: int = 1024) -> xr
     return over("refined", "examples of stage II", counts, columns, setting, "what is left of the direction")
 
 
+def by_softmax(setting: Setting, temperature: float = 32.0) -> xr.Dataset:
+    """All three stages, the first by one gradient step on a low-rank update of softmax attention; (seed).
+
+    First angle and length: overlaps after stages I and II, and the risk. The step starts at a random w of length 0.1.
+    """
+    learned, angle, rows = pretrain(setting), setting.shift[0], []
+    for seed in setting.seed:
+        batch = data(setting, angle, setting.n[0]).draw(setting.tasks, seed, 5)
+        task, inside = batch.task @ learned.basis, Context(batch.context.x @ learned.basis, batch.context.y)
+        w = torch.randn(task.shape, generator=rng.generator(seed, "low rank"), dtype=task.dtype)
+        w = 0.1 * torch.nn.functional.normalize(w, dim=-1)
+        fit = stages.adapt(learned.readout, inside, setting.lam * 4 * setting.noise**2,
+                           weak=lambda part, w=w: stages.softmax_direction(part, w, temperature))  # fmt: skip
+        first, along = (torch.einsum("td,td->t", u, task) for u in (fit.start, fit.u))
+        risk = stages.exact_risk(learned.readout, fit.a, along, shifted_link(angle))
+        rows.append([first.abs().mean().item(), along.abs().mean().item(), risk.mean().item()])
+    said = {"weak": "overlap after stage I", "strong": "overlap after stage II", "risk": "risk R"}
+    columns = zip(said.items(), np.array(rows).T, strict=True)
+    return labelled({name: (("seed",), column, words) for (name, words), column in columns},
+                    setting.coordinates("seed"))  # fmt: skip
+
+
 def over(name: str, text: str, counts, columns: list, setting: Setting, what: str) -> xr.DataArray:
     """Columns of seeds as one array over (counts, seed)."""
     return labelled({"found": ((name, "seed"), np.array(columns).T, what)},
@@ -236,6 +258,7 @@ def linear_attention(link: tuple[float, ...], spread: tuple[float, ...], angle: 
     tried, risks = [pretraining.trained(layer, seen, lam) for lam in (1e-2, 1e-1)], []
     for k in range(10):
         test = shifted.draw(300, 1, k)
-        risks.append(torch.stack([(model(test.context, test.query) - test.target).square().mean(-1) for model in tried]))
+        errors = [model(test.context, test.query) - test.target for model in tried]
+        risks.append(torch.stack(errors).square().mean(-1))
     together = torch.cat(risks, -1)
     return together[together.mean(-1).argmin()].numpy()

@@ -8,6 +8,7 @@ output weights a. Every function works on all prompts at once; they are the lead
 Source: Kuwataka and Suzuki (2025), in a simplified form.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -53,6 +54,24 @@ def first_direction(context: Context) -> Float[Tensor, "*E d"]:
     values, vectors = torch.linalg.eigh(gated_moment(context))
     place = values.abs().argmax(-1)[..., None, None].expand(*values.shape, 1)
     return vectors.gather(-1, place)[..., 0]
+
+
+def softmax_direction(context: Context, w: Float[Tensor, "*E d"], temperature: float = 32.0) -> Float[Tensor, "*E d"]:
+    r"""Stage I by softmax attention: one gradient step on a low-rank update of Gamma, brought back to length 1.
+
+    .. math:: A(x) = \frac{\sum_i y_i e^{y_ix_i^\top\Gamma x/\rho}}{\sum_i e^{y_ix_i^\top\Gamma x/\rho}}, \qquad
+              \Gamma = I + ww^\top, \qquad u = \frac{-\nabla_w\sum_q(y_q - A_{-q}(x_q))^2}{\|\cdots\|}
+
+    Each example is a query for the others (:math:`A_{-q}`); the step is long, so that w itself does not count.
+    """
+    x, y = context
+    w = w.detach().requires_grad_()
+    keys = x + torch.einsum("...nd,...d,...e->...ne", x, w, w)
+    logits = torch.einsum("...ne,...qe->...qn", keys * y[..., None] / temperature, x)
+    itself = torch.eye(y.shape[-1], dtype=torch.bool, device=y.device)
+    answer = torch.einsum("...qn,...n->...q", logits.masked_fill(itself, -torch.inf).softmax(-1), y)
+    (gradient,) = torch.autograd.grad((y - answer).square().sum(), w)
+    return torch.nn.functional.normalize(-gradient, dim=-1)
 
 
 @dataclass(frozen=True)
@@ -121,10 +140,12 @@ class Adapted(NamedTuple):
     a: Float[Tensor, "*E m"]
 
 
-def adapt(readout: Readout, context: Context, lam: float, shares: tuple[float, float] = (0.25, 0.25)) -> Adapted:
+def adapt(readout: Readout, context: Context, lam: float, shares: tuple[float, float] = (0.25, 0.25),
+          weak: Callable[[Context], Tensor] = first_direction) -> Adapted:  # fmt: skip
     """All three stages on one prompt each; `shares` of the examples go to stages I and II, the rest to stage III.
 
-    lam: the ridge of stage III times its number of examples. Raises ValueError if a stage is left without examples.
+    weak: how stage I finds a direction. lam: the ridge of stage III times its number of examples. Raises ValueError if
+    a stage is left without examples.
     """
     n = context.y.shape[-1]
     one, two = round(shares[0] * n), round((shares[0] + shares[1]) * n)
@@ -136,7 +157,7 @@ def adapt(readout: Readout, context: Context, lam: float, shares: tuple[float, f
     def projected(part: Context, u: Tensor) -> Tensor:
         return torch.einsum("...d,...nd->...n", u, part.x)
 
-    start = first_direction(parts[0])
+    start = weak(parts[0])
     guess = readout.fit(projected(parts[0], start), parts[0].y, lam / one)
     u = refined(readout, guess, start, parts[0], parts[1])
     return Adapted(u, start, readout.fit(projected(parts[2], u), parts[2].y, lam / (n - two)))
@@ -174,7 +195,8 @@ def ridge_risk(readout: Readout, link: tuple[float, ...], noise: float, lam: flo
               C = E[(\tau^2 + (\sigma_* - f_\kappa)^2)\,\psi\psi^\top] - \kappa^2aa^\top
 
     with :math:`G = E\,\psi\psi^\top`, :math:`\kappa = \lambda/N` and :math:`f_\kappa = \langle a, \psi\rangle` the
-    ridge regression on endless examples. link: the coefficients :math:`c_k`; noise: :math:`\tau`; count: N.
+    ridge regression on endless examples; a bias of the weights of order :math:`\kappa/N` is left out.
+    link: the coefficients :math:`c_k`; noise: :math:`\tau`; count: N.
     """
     w, weight = normal_grid(readout.b.device)
     psi, kappa = readout(w), lam / count

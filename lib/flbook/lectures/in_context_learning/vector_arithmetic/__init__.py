@@ -148,12 +148,6 @@ def error(logits: Tensor, prompts: RecallPrompts) -> Tensor:
     return 1 - (right.float() / top.float().sum(-1)).mean(-1)
 
 
-def race(setting: Setting, device: str = "cpu", **change) -> xr.Dataset:
-    """The order parameters while training, at the first noise level and training; dimensions (step, seed)."""
-    task = problem(setting, setting.noise[0], setting.training[0], device, **change)
-    return followed(task, setting).history.assign_coords(setting.coordinates("seed"))
-
-
 def table(setting: Setting, noise: float, outputs) -> Tensor:
     """Errors of a function of prompts, shape (seed, signs, examples)."""
     rows = [error(outputs(prompts), prompts) for prompts in tests(setting, noise).values()]
@@ -201,11 +195,7 @@ def _linear(setting: Setting) -> LinearRecall:
 
 # What is compared: functions of (setting, noise, device) that return logits as a function of prompts
 MODELS = {
-    "questions": _layer("questions"),
-    "examples": _layer("examples"),
     "uniform, questions": _layer("questions", model=lambda s: _uniform(s), trained=("v",)),
-    "uniform, examples": _layer("examples", model=lambda s: _uniform(s), trained=("v",)),
-    "linear, questions": _layer("questions", model=_linear),
     "linear, examples": _layer("examples", model=_linear),
     "scores only": _layer("questions", trained=("q", "k")),
     "scores, identity values": _layer("questions", model=lambda s: _identity(s), trained=("q", "k")),
@@ -257,7 +247,9 @@ def transferred(task: RecallPretraining, params: dict[str, Tensor], setting: Set
     return labelled({"error": (("moved", "seed"), list(rows.values()), "test error", "fraction")}, axes).error
 
 
-def pulls(data: FactualRecall, prompts: RecallPrompts, start: float = 0.5, spread: float = 0.01, seed: int = 0) -> xr.Dataset:
+def pulls(
+    data: FactualRecall, prompts: RecallPrompts, start: float = 0.5, spread: float = 0.01, seed: int = 0
+) -> xr.Dataset:
     r"""Minus the loss's gradient at a random start, one draw of the values for each of n questions; dimension prompt.
 
     `value` is :math:`-(a_k - a_j)^\top\partial_{W_V}L\,a_k` with the query's other concept j; `score` is
@@ -271,7 +263,7 @@ def pulls(data: FactualRecall, prompts: RecallPrompts, start: float = 0.5, sprea
     asked, other = data.tasks[k], data.tasks[others]
 
     def gradient(values):
-        layer = TaskVectorAttention(d, start, seed=(0,) * n)
+        layer = TaskVectorAttention(d, start)
         layer.v.data, layer.k.data, layer.q.data = values.clone(), start * same.clone(), start * same.clone()
         logits = layer(prompts.tokens[:, None], prompts.query[:, None], data.answers)
         loss = torch.nn.functional.cross_entropy(logits[:, 0], prompts.answer, reduction="sum")

@@ -59,7 +59,7 @@ def parts(error: xr.DataArray) -> Figure:
         ax.plot(one.examples, one.mean("seed"), look, color=colour, label=label)
     ax.set_xscale("log", base=2)
     ax.set_xticks(one.examples.values, [f"{n:g}" for n in one.examples.values])
-    ax.set(xlabel="examples $J$", ylabel="test error", ylim=(-0.02, 0.6), title="The values have to be learned")
+    ax.set(xlabel="examples $J$", ylabel="test error", ylim=(-0.02, 0.6), title="Trained values suffice")
     fig.legend(loc="outside lower center", ncols=1)
     return fig
 
