@@ -44,13 +44,6 @@ def test_the_limit():
     assert 0 < 1 - ratio[1] < 1 - ratio[0] < 0.02
 
 
-def test_the_best_line():
-    rng = np.random.default_rng(1)
-    y = 1 + rng.laplace(size=(400_000, 3))
-    gap = (np.tanh(np.clip(y, -1, 1).sum(1)) - y.sum(1) / 5) ** 2
-    assert theory.line_gap(np.array([3]))[0] == pytest.approx(gap.mean(), rel=0.02)
-
-
 def test_the_reported_constant():
     divergence = under_plus(lambda y: 2 * max(-1, min(1, y)))
     square = under_plus(lambda y: 4 * max(-1, min(1, y)) ** 2)

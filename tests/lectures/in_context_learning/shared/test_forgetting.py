@@ -43,8 +43,3 @@ def test_the_kalman_filter_is_the_best_decay_of_a_long_prompt():
 def test_a_task_with_perfect_memory_is_the_fixed_one():
     expected = theory.mamba_risk(np.ones(3), 9, 0.4, alpha=0.9)
     assert theory.drifting_risk(3, 9, 0.9, 1.0, 0.4) == pytest.approx(float(expected), rel=1e-12)
-
-
-def test_overtaking_is_where_the_layer_meets_the_floor():
-    samples = theory.overtaking(4, 0.8)
-    assert theory.attention_risk(np.ones(4), samples, 0.8) == pytest.approx(float(theory.lms_risk(4, 10**6, 0.8)))

@@ -70,11 +70,6 @@ def feature_gap(k: Int[np.ndarray, " K"], m: int) -> Float[np.ndarray, " K"]:
     return doubt(k, m) - doubt(k)
 
 
-def line_gap(k: Int[np.ndarray, " K"]) -> Float[np.ndarray, " K"]:
-    r"""Bayes gap of the best predictor that is linear in the labels, their sum over k + 2, whose risk is 2/(k + 2)."""
-    return 2 / (_counts(k) + 2) - doubt(k)
-
-
 def reported_rate() -> float:
     r"""The constant of the theorem as reported, :math:`D^2/8(\nu^2 + bD/2)`, at its largest.
 

@@ -108,14 +108,6 @@ def untrained_length_risk(d: int, n: int, trained: int) -> float:
     return float(d * (g**2 * (one**2 + (d + 1) * two) - 2 * g * one + 1))
 
 
-def overtaking(d: int, noise: float) -> float:
-    r"""The effective samples at which the layer's risk falls below the floor of online gradient descent.
-
-    .. math:: n_\mathrm{eff} = (d + 1 + \sigma_y^2)\,\frac{d + 2 - \sigma_y^2}{\sigma_y^2}
-    """
-    return (d + 1 + noise**2) * (d + 2 - noise**2) / noise**2
-
-
 def drifting_risk(d: int, n: int, alpha: float, memory: float, noise: float = 0.0) -> float:
     r"""Risk of the best :math:`g\,x_q^\top\sum_i\omega_i y_i x_i` for a task that drifts, inputs standard normal.
 
