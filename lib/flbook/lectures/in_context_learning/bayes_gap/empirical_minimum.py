@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from flbook import devices
@@ -80,7 +80,10 @@ def cell(s: Setting, device: str) -> dict[str, Tensor]:
     labels = torch.cat([train.context.y, train.observed], -1)
     found, rival = empirical_minimum(labels, s.m, s.steps), by_likelihood(labels, s.m)
     guess = answers(seen, found)
-    square = lambda difference: difference.square().mean(-2)  # noqa: E731
+
+    def square(difference: Tensor) -> Tensor:
+        return difference.square().mean(-2)
+
     return {
         "risk": square(guess - sign),
         "variance": square(bayes - sign),
@@ -94,10 +97,14 @@ def cell(s: Setting, device: str) -> dict[str, Tensor]:
 run = experiment.run
 
 
+def cells(y: Float[Tensor, "*E p"], m: int) -> Int[Tensor, "*E p"]:
+    """The cell of each label, of m in all."""
+    return torch.bucketize(y.contiguous(), torch.as_tensor(theory.edges(m), dtype=y.dtype, device=y.device))
+
+
 def counts(y: Float[Tensor, "*E p"], m: int) -> Float[Tensor, "*E p m"]:
     """How many of the first 1, 2, ... p labels lie in each of the m cells."""
-    ends = torch.as_tensor(theory.edges(m), dtype=y.dtype, device=y.device)
-    return torch.nn.functional.one_hot(torch.bucketize(y.contiguous(), ends), m).to(y.dtype).cumsum(-2)
+    return torch.nn.functional.one_hot(cells(y, m), m).to(y.dtype).cumsum(-2)
 
 
 def answers(seen: Float[Tensor, "*S b p m"], weights: Float[Tensor, "*W m"]) -> Float[Tensor, "*S b p"]:
@@ -161,10 +168,9 @@ def merged(y: Float[Tensor, "b p"], target: Float[Tensor, "b p"], m: int,
     base = y.shape[-1] + 1  # a cell is a digit of a number, and its count at most p
     if base**m >= 2**63:
         raise ValueError(f"p and m are too large, {base - 1} and {m}: counts do not fit into one whole number")
-    ends = torch.as_tensor(theory.edges(m), dtype=y.dtype, device=y.device)
     digits = torch.tensor([base**j for j in range(m)], device=y.device)
     last = slice(-1, None) if whole else slice(None)
-    numbers = digits[torch.bucketize(y.contiguous(), ends)].cumsum(-1)[:, last].flatten()
+    numbers = digits[cells(y, m)].cumsum(-1)[:, last].flatten()
     code, place, times = torch.unique(numbers, return_inverse=True, return_counts=True)
     total = target.new_zeros(len(code)).index_add_(0, place, target[:, last].flatten())
     return (code[:, None] // digits % base).to(y), total / times, times.to(y) / len(numbers)

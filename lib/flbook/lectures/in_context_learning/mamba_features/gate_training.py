@@ -13,12 +13,12 @@ from torch import Tensor
 from torch.nn.functional import normalize, silu
 
 from flbook import hermite, rng
+from flbook.lectures.in_context_learning.mamba_features import LINK
 from flbook.lectures.in_context_learning.mamba_features import gates as law
 from flbook.lectures.in_context_learning.shared import forgetting
 from flbook.lectures.in_context_learning.shared.single_index_prompts import SingleIndexPrompts
 from flbook.shapes import Context
 
-LINK = hermite.he(3)
 Gate = dict[str, Tensor]  # w, b and v of the channels, shape (*E, K), and the readout's scale c, shape (*E,)
 
 
