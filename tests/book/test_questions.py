@@ -89,8 +89,7 @@ def test_without_scripts_they_are_read_on_the_page(lecture, built):
 def opened(chromium, tmp_path):
     """A function that opens a small page with the book's script and style, and keeps what it complained about.
 
-    It opens in a context of its own, in the `tab` of another page, or `beside` one, sharing what is stored. A tab that
-    has just stored something is not led on: about once in a hundred times the next page did not find it.
+    It opens in a context of its own, in the `tab` of another page, or `beside` one, sharing what is stored.
     """
     tabs = []
 
@@ -141,10 +140,22 @@ def test_a_wrong_choice_says_why_and_a_right_one_ends_it(opened, before):
     assert tab.complaints == []
 
 
+def front_beside(opened, tab):
+    """The front page beside a tab that has just stored an answer.
+
+    About once in a hundred times the browser gives a new tab the store of a moment before, and no event for what it
+    missed; the answer is there once the page is loaded again.
+    """
+    front = opened(FRONT, beside=tab)
+    if not front.locator(".kept").count():
+        front.reload()
+    return front
+
+
 def test_the_front_page_counts_and_forgets(opened):
     asked = opened(ASKED)
     assert answer(asked, 2) == "Right."
-    front = opened(FRONT, beside=asked)
+    front = front_beside(opened, asked)
     assert "You have answered 1 of 104 questions, 1 of them right at once." in front.locator(".kept").inner_text()
     front.get_by_role("button", name="Forget").press("Enter")
     assert front.locator(".kept").inner_text() == "Forgotten."
@@ -179,7 +190,7 @@ def test_what_someone_else_stored_does_no_harm(opened, junk):
     tab.evaluate("text => localStorage.setItem('flbook:questions', text)", junk.replace("ID", name))
     tab.reload()
     assert answer(tab, 1).startswith("Not this one.")
-    front = opened(FRONT, beside=tab)
+    front = front_beside(opened, tab)
     assert "answered 1 of 104 questions, 0 of them" in front.locator(".kept").inner_text()
     assert tab.complaints == front.complaints == []
 
