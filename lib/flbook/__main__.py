@@ -69,7 +69,7 @@ def listing(arguments):
         if presets or arguments.scale is None:
             print(f"{name:<48}{shelf.says(name)}".rstrip())
         for preset, cost in presets.items():
-            print(f"    {preset:<12}{cost}")
+            print(f"    {preset:<12} {cost}")
     return 0
 
 
@@ -81,7 +81,7 @@ def cost(arguments):
     for name in shelf.chosen(arguments.names):
         found = costs.costs(shelf.find(name))
         costs.write(_costs(shelf), costs.read(_costs(shelf)) | {name: found})
-        print(name, *(f"    {preset:<12}{one}" for preset, one in found.items()), sep="\n", flush=True)
+        print(name, *(f"    {preset:<12} {one}" for preset, one in found.items()), sep="\n", flush=True)
     return 0
 
 
