@@ -179,7 +179,7 @@ def test_what_presets_cost_is_written_where_list_reads_it(tmp_path, monkeypatch,
     kept = json.loads((tmp_path / "costs.json").read_text())["tiny"]
     assert kept["longer"]["size"] == "3 n = 3" and kept["longer"]["says"] == "Three numbers"
     assert 0 < kept["book"]["gigabytes"] < 8 and 0 <= kept["book"]["seconds"] < 5
-    assert "    longer      3 n = 3" in capsys.readouterr().out
+    assert "    longer       3 n = 3" in capsys.readouterr().out
 
 
 def test_the_module_runs():
