@@ -47,7 +47,7 @@ class PointDenoiser(nn.Module):
 class PictureDenoiser(nn.Module):
     r"""A small U-Net: convolutions of 3 x 3 pixels with skips, at full and at half resolution, told the step.
 
-    .. math:: h \leftarrow h + w_2 * \sigma(w_1 * \sigma(h) + A\,\tau(t)), \qquad \sigma = \mathrm{SiLU}
+    .. math:: h \leftarrow h + w_2 * \sigma(w_1 * \sigma(h) + A\,\psi(t)), \qquad \sigma = \mathrm{SiLU}
 
     in a block on all pixels; then layers of the same kind, with twice as many channels, on means of 2 x 2 pixels, whose
     result is added back; then another block. Zeros around the picture tell the layers where its border is.
