@@ -83,3 +83,20 @@ def over_d(found: Mapping[str, xr.DataArray], lines: Mapping[str, tuple[np.ndarr
     fig = plots.series(dict(found), "d", paint=paint, lines=lines, title="The window widens")
     fig.axes[0].set_ylabel(r"signal strength $|\mu|/\sigma_\xi$")
     return fig
+
+
+def over_start(found: Mapping[str, xr.DataArray], law: tuple[np.ndarray, np.ndarray]) -> Figure:
+    """Signal that a border asks for over the size of the start, in units of that at the smallest start.
+
+    found: label -> signal strength over s. law: s, and the closed form of the last one, in the same unit.
+    """
+    fig, (ax,) = plots.panels()
+    for name, colour, mark in zip(found, (LEARNED, plots.NOISE, ERRS), "osD", strict=True):
+        ax.loglog(found[name].s, found[name], f"{mark}-", c=colour, lw=1.4, ms=5.5, mec="white", label=name)
+    ax.loglog(*law, "--", c=plots.THEORY, label="closed form")
+    ax.set(xlabel=r"start $s=\sigma_0\sigma_\xi d/\sqrt{n}$", ylabel="signal needed, over that\nof the smallest start")
+    ax.set_title("A medium start helps, a large one harms")
+    ax.set_yticks([0.8, 1, 1.5, 2, 3], ["0.8", "1", "1.5", "2", "3"], minor=False)
+    ax.set_yticks([], minor=True)
+    ax.legend(loc="upper left")
+    return fig
