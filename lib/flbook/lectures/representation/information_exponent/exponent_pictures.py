@@ -53,7 +53,7 @@ def steps(needed: Mapping[int, xr.DataArray], slopes: Mapping[int, Fit], theory:
     """Samples per dimension that one gradient step needs, against the dimension, for three links. theory: slopes."""
     laws = {f"$h_{k}$": (needed[k].rename("n/d"), slopes[k]) for k in needed}
     lines = {f"$h_{k}$": slope for k, slope in theory.items()}
-    title, ylabel = "One step needs $d^k$ samples", "n/d at which the cosine is 0.7"
+    title, ylabel = "One neuron's step needs $d^k$ samples", "n/d at which the cosine is 0.7"
     return plots.exponents(laws, "d", lines, title=title, ylabel=ylabel)
 
 

@@ -65,8 +65,8 @@ experiment = Experiment(
         "gap": ("From a macroscopic overlap, where the equation should hold", dict(
             d=(100, 200, 400, 800, 1600), start=0.3, lr=0.2, seed=tuple(range(48)),
             time=tuple(round(0.25 * k, 2) for k in range(33)))),
-        "longer": ("The third polynomial up to d = 512, two hundred runs", dict(
-            link=(3,), d=(32, 64, 128, 256, 512), seed=tuple(range(200)),
+        "longer": ("The third polynomial up to d = 512, eight hundred runs", dict(
+            link=(3,), d=(32, 64, 128, 256, 512), seed=tuple(range(800)),
             time=tuple(round(0.12 * j, 2) for j in range(26)))),
     },
     devices=("cpu",),  # a few numbers a run, one small step after the other
