@@ -42,6 +42,24 @@ def test_only_the_second_moment_of_a_pool_counts():
     assert theory.pool_risk(tasks[:3], 20, 0.1) > theory.pool_risk(tasks, 20, 0.1)
 
 
+def test_the_errors_of_the_best_layer_are_those_of_fresh_prompts():
+    tasks, n, noise = pool(3, 4), 2, 0.5
+    own, fresh = theory.layer_errors(tasks, n, noise)
+    second = tasks.T @ tasks / 3
+    assert own < np.trace(second) / 4 and 0 < fresh < 1.5
+    generator, found = np.random.default_rng(0), {"own": [np.trace(second) / 4], "fresh": [1.0]}
+    for k in (1, 2):
+        gamma = attention_optimum(k, np.eye(4), noise, second)
+        for where, drawn in (("own", tasks[generator.integers(3, size=200_000)]),
+                             ("fresh", generator.standard_normal((200_000, 4)))):
+            x, query = generator.standard_normal((200_000, k, 4)), generator.standard_normal((200_000, 4))
+            y = np.einsum("bd,bnd->bn", drawn, x) + noise * generator.standard_normal((200_000, k))
+            answer = np.einsum("bn,bnd,de,be->b", y, x, gamma, query) / k
+            found[where].append(((answer - (drawn * query).sum(-1)) ** 2).mean() / 4)
+    assert np.mean(found["own"]) == pytest.approx(own, rel=0.02)
+    assert np.mean(found["fresh"]) == pytest.approx(fresh, rel=0.02)
+
+
 @pytest.mark.parametrize("arguments, message", [
     ((0, 4, 5, 0.1), "tau, alpha and kappa must be positive"),
     ((2, 4, 5, -0.1), "rho not negative"),

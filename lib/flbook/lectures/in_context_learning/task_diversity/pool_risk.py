@@ -70,3 +70,21 @@ def long_prompts(kappa: float, rho: float) -> float:
     A pool of :math:`k < d` tasks spans k dimensions; a fresh task has the share :math:`1 - \kappa` outside of them.
     """
     return max(0.0, 1 - kappa) + rho
+
+
+def layer_errors(tasks: np.ndarray, n: int, noise: float) -> tuple[float, float]:
+    r"""Squared errors over d of the best linear attention for a given pool, on the pool's tasks and on fresh ones.
+
+    Means over prompts of 0 to n examples, with the best matrix for each length; inputs N(0, I), errors to the noiseless
+    target, exact. Without an example the layer answers 0.
+
+    tasks: shape (M, d).
+    """
+    size, d = tasks.shape
+    second, eye = tasks.T @ tasks / size, np.eye(d)
+    own, fresh = [float(np.trace(second))], [float(d)]
+    for k in range(1, n + 1):
+        gamma = attention_optimum(k, eye, noise, second)
+        own.append(attention_risk(gamma, k, eye, noise, second))
+        fresh.append(attention_risk(gamma, k, eye, noise))
+    return float(np.mean(own)) / d, float(np.mean(fresh)) / d
