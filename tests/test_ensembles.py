@@ -29,9 +29,9 @@ from flbook.lectures.in_context_learning.bayes_gap.task_mixture import PlaneProm
 from flbook.lectures.in_context_learning.bayes_gap.uniform_attention import UniformAttention
 from flbook.lectures.in_context_learning.concept_prompts.concept_attention import ConceptAttention
 from flbook.lectures.in_context_learning.concept_prompts.concepts import ConceptPrompts
-from flbook.lectures.in_context_learning.mamba_regression.drifting_prompts import DriftingPrompts
 from flbook.lectures.in_context_learning.mean_field_langevin.parity import SparseParity
 from flbook.lectures.in_context_learning.nonparametric_rates.function_spaces import FunctionPrompts, fourier_line
+from flbook.lectures.in_context_learning.shared.drifting_prompts import DriftingPrompts
 from flbook.lectures.in_context_learning.shared.mamba import Mamba
 from flbook.lectures.in_context_learning.shared.prompt_pool import PromptPool
 from flbook.lectures.in_context_learning.shared.single_index_prompts import SingleIndexPrompts

@@ -24,7 +24,7 @@ PAGE = """<!doctype html><html lang="en" data-theme="{theme}"><head><meta charse
 ASKED = """<div class="question dropdown answer-2 admonition"><p class="admonition-title">Which is even?</p>
 <ol><li><p>One</p><ul><li><p>It is odd.</p></li></ul></li><li><p>Two</p><ul><li><p>Right: it is even.</p></li></ul></li>
 <li><p>Three</p><ul><li><p>It is odd, too.</p></li></ul></li></ol></div>"""
-FRONT = '<div class="questions-so-far" data-questions="104"><p>Every lecture ends with two questions.</p></div>'
+FRONT = '<div class="questions-so-far" data-questions="106"><p>Every lecture ends with two questions.</p></div>'
 COLOURS = {"light": ("#fff", "#111", "#008000", "#b00020"), "dark": ("#121417", "#eee", "#5fb560", "#f08080")}
 REFUSED = "Object.defineProperty(window, 'localStorage', {get() { throw new DOMException('no', 'SecurityError'); }});"
 
@@ -156,7 +156,7 @@ def test_the_front_page_counts_and_forgets(opened):
     asked = opened(ASKED)
     assert answer(asked, 2) == "Right."
     front = front_beside(opened, asked)
-    assert "You have answered 1 of 104 questions, 1 of them right at once." in front.locator(".kept").inner_text()
+    assert "You have answered 1 of 106 questions, 1 of them right at once." in front.locator(".kept").inner_text()
     front.get_by_role("button", name="Forget").press("Enter")
     assert front.locator(".kept").inner_text() == "Forgotten."
     assert front.evaluate("localStorage.length") == 0
@@ -172,7 +172,7 @@ def test_the_front_page_counts_what_is_answered_in_another_window(opened):
     front.evaluate("window.same = true")
     assert answer(asked, 2) == "Right."
     front.locator(".kept").wait_for()
-    assert "answered 1 of 104" in front.locator(".kept").inner_text()
+    assert "answered 1 of 106" in front.locator(".kept").inner_text()
     assert front.evaluate("window.same"), "it was not loaded again"
 
 
@@ -191,7 +191,7 @@ def test_what_someone_else_stored_does_no_harm(opened, junk):
     tab.reload()
     assert answer(tab, 1).startswith("Not this one.")
     front = front_beside(opened, tab)
-    assert "answered 1 of 104 questions, 0 of them" in front.locator(".kept").inner_text()
+    assert "answered 1 of 106 questions, 0 of them" in front.locator(".kept").inner_text()
     assert tab.complaints == front.complaints == []
 
 

@@ -27,6 +27,7 @@ FIGURES = {
     "environments": dict(beta_1=0.1, beta_2=0.2, weight=1000.0, alpha=0.25, penalty="irm", start="spurious"),
     "memory": dict(memory=50.0, beta=0.1, seen=0.05, share=0.2),
     "committee": dict(difference=1e-4, K=2, lr=0.5, noise=0.0),
+    "drift": dict(noise=0.5, drift=0.02, step=0.14, forget=0.02, d=4, seed=0),
     "modalities": dict(n_snr2=1.25, ratio=3.0, negatives=20, labels="other", d=2000, seed=0),
 }
 

@@ -149,7 +149,11 @@ def test_joint_dynamics_with_many_turns_is_the_static_one():
     particles, population = problem(m=40, n=80, seeds=(0,))
     particles = particles.whitened(population.x)
     gamma = mean_field.best_attention(particles, population)
-    losses = [descend(particles, population, 1e-4, 4, gamma=gamma, turn=turn)[1] for turn in (0.0, 10.0, 3000.0)]
+    h = particles.features(population.x)
+    cross, own = mean_field.second_moment(population.f, h), mean_field.second_moment(h, h)
+    fastest = float(torch.linalg.matrix_norm(cross, 2).square() * torch.linalg.matrix_norm(own, 2))
+    ratios = (turns / fastest / 1e-4 for turns in (0.0, 10.0, 3000.0))
+    losses = [descend(particles, population, 1e-4, 4, gamma=gamma, ratio=ratio)[1] for ratio in ratios]
     static = descend(particles, population, 1e-4, 4)[1]
     stale, few, many = ((loss - static).abs().max() for loss in losses)
     assert many < 0.01 * stale and few < stale
@@ -164,4 +168,19 @@ def test_attention_flow_is_many_small_gradient_steps():
     stepped = gamma
     for _ in range(1000):
         stepped = stepped + 4e-3 / fastest * attention_velocity(particles, stepped, population)[1]
-    torch.testing.assert_close(mean_field.attention_flow(gamma, cross, own, 4.0), stepped, rtol=5e-3, atol=5e-3)
+    flowed = mean_field.attention_flow(gamma, cross, own, 4.0 / fastest[:, 0, 0])
+    torch.testing.assert_close(flowed, stepped, rtol=5e-3, atol=5e-3)
+
+
+def test_a_joint_step_is_one_of_gradient_descent_at_two_rates():
+    particles, population = problem()
+    gamma = torch.randn(2, 3, 3, dtype=torch.float64)
+    leaves = [part.clone().requires_grad_() for part in (*particles, gamma)]
+    value = attention_loss(Particles(*leaves[:2]), leaves[2], population)
+    by_a, by_w, by_gamma = torch.autograd.grad(value.sum(), leaves)
+    lr, ratio = torch.tensor([0.1, 0.2]).double(), torch.tensor([3.0, 5.0]).double()
+    stepped, turned, same = mean_field.joint_step(particles, gamma, population, lr, ratio)
+    torch.testing.assert_close(same, value.detach())
+    torch.testing.assert_close(stepped.a, particles.a - 12 * lr[:, None, None] * by_a)
+    torch.testing.assert_close(stepped.w, particles.w - 12 * lr[:, None, None] * by_w)
+    torch.testing.assert_close(turned, gamma - (ratio * lr)[:, None, None] * by_gamma)

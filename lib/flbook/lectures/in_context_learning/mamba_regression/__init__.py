@@ -18,9 +18,9 @@ from flbook import devices, fits
 from flbook.data.prompts import LinearPrompts, Prompts, map_tensors
 from flbook.domains import Count, Natural, NonNegative
 from flbook.estimators import GradientStep, LeastSquares, Ridge
-from flbook.lectures.in_context_learning.mamba_regression.drifting_prompts import DriftingPrompts
 from flbook.lectures.in_context_learning.mamba_regression.recursion import MambaTraining
 from flbook.lectures.in_context_learning.shared import forgetting as theory
+from flbook.lectures.in_context_learning.shared.drifting_prompts import DriftingPrompts
 from flbook.lectures.in_context_learning.shared.mamba import Mamba, tokens
 from flbook.lectures.in_context_learning.shared.online import LeastMeanSquares
 from flbook.runs import Experiment, Grid, axis, labelled

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from flbook.lectures.in_context_learning.mamba_regression.drifting_prompts import DriftingPrompts
+from flbook.lectures.in_context_learning.shared.drifting_prompts import DriftingPrompts
 
 
 def test_the_task_forgets_at_the_rate_of_its_memory():
