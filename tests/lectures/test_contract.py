@@ -57,6 +57,7 @@ LOOSE = {
     "in_context_learning/mean_field_langevin": (1e-4, 1e-6),
     "in_context_learning/sparse_parity": (1e-4, 0.02),  # a kernel's solver stops when all members are exact enough
     "in_context_learning/learned_basis": (0.1, 1e-3),  # kernel ridge is the best in hindsight over all seeds of a run
+    "in_context_learning/pretraining_pools": (1e-3, 1e-4),  # as for training_laws
     "in_context_learning/task_diversity": (1e-4, 1e-9),  # a ridge of 1e-10 of the features' size
     "in_context_learning/test_time_training": (1e-3, 1e-5),
     "in_context_learning/training_laws": (1e-3, 1e-4),  # Adam in float32 on biases of keys, which have no gradient
@@ -78,6 +79,10 @@ TOO_LONG = {
                                                 "needs no network, and the losses of the checkpoint",
     "in_context_learning/fine_tuning": "float32's rounding steers hundreds of steps of Adam; the lecture's test "
                                        "compares the first ten",
+    "in_context_learning/pretraining_pools": "eighteen networks are trained for ten minutes; its test recomputes the "
+                                             "errors of three of them",
+    "in_context_learning/mean_field_features": "ten thousand steps a cell; the lecture's test compares the first "
+                                               "hundred",
     "in_context_learning/training_laws": "thirty networks are trained for a quarter of an hour; the lecture's test "
                                          "recomputes errors from those that are stored",
     "in_context_learning/what_is_icl": "one network is trained for twelve minutes; its test recomputes errors from it",
@@ -92,7 +97,6 @@ SLOW = {
     "in_context_learning/learned_basis",
     "in_context_learning/linear_attention",
     "in_context_learning/low_dimensional_targets",
-    "in_context_learning/mean_field_features",
     "in_context_learning/task_diversity",
     "in_context_learning/test_time_training",
     "representation/escape",

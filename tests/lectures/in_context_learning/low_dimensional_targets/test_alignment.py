@@ -72,5 +72,21 @@ def test_risk_is_that_of_drawn_prompts_and_the_best_gamma_is_best():
     for seed in range(5):
         other = best + 0.1 * np.abs(best).mean() * np.random.default_rng(seed).standard_normal(best.shape)
         assert theory.risk(other, n, *moments) > lowest
-    assert theory.risk(theory.slide_gamma(moments[2]), n, *moments) > lowest
     assert theory.risk(0 * best, n, *moments) == 1
+
+
+def test_the_least_risk_in_three_ways():
+    """The closed form by quadrature, the layer's formula against its matrix, and wide layers near the floor."""
+    layer, x = ReLULayer.draw(40, 6, 0, spread=1.0), np.random.default_rng(0).standard_normal((4000, 6))
+    w, b = layer.w.numpy(), layer.b.numpy()
+    moments = (theory.task_moment(w, b, 2), theory.label_moment(w, b, 2, x), theory.feature_moment(w, b))
+    direct = [theory.risk(theory.best_gamma(n, *moments), n, *moments) for n in (4, 64)]
+    np.testing.assert_allclose(theory.best_risk((4, 64), w, b, 2, x), direct, rtol=1e-3)
+    floor = theory.floor(np.array([4, 64]), 2)
+    assert (floor < direct).all()
+    x, near = np.random.default_rng(1).standard_normal((20_000, 2)), []  # all of it lies in the subspace
+    for m in (50, 400):
+        wide = ReLULayer.draw(m, 2, 0, spread=1.0)
+        near.append(theory.best_risk((64,), wide.w.numpy(), wide.b.numpy(), 2, x)[0])
+    assert floor[1] < near[1] < 1.6 * floor[1] and near[1] < near[0], "more neurons come closer"
+    assert theory.floor(1e4, 64) == pytest.approx(1 / (1 + 2e4 / 64**2), rel=0.1), "n* = r²/2 (1/R - 1)"

@@ -10,7 +10,7 @@ stage two is exact ridge regression on T_2 prompts in the T_2 x T_2 kernel. The 
 moments, exact over tasks, contexts and label noise.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -22,6 +22,7 @@ from flbook import devices, rng
 from flbook.domains import Count, Natural, NonNegative, Positive
 from flbook.estimators.in_context import KernelRidge
 from flbook.lectures.in_context_learning.low_dimensional_targets import alignment as theory
+from flbook.lectures.in_context_learning.low_dimensional_targets import phase_retrieval
 from flbook.lectures.in_context_learning.shared import attention_pretraining as pretraining
 from flbook.lectures.in_context_learning.shared.attention_pretraining import Example
 from flbook.lectures.in_context_learning.shared.relu_layer import ReLULayer
@@ -30,6 +31,7 @@ from flbook.models import kernels
 from flbook.runs import Experiment, Grid, axis
 from flbook.shapes import Context
 
+LENGTHS = (4, 6, 8, 12, 16, 24, 32, 40, 48, 56, 64, 80, 96, 128, 160, 192, 256)
 BATCH = 50  # prompts held at once: what they need then stays in the cache of a core
 
 
@@ -37,14 +39,14 @@ BATCH = 50  # prompts held at once: what they need then stays in the cache of a 
 class Setting(Grid):
     """Everything the experiment depends on; tuples are the axes of the sweep.
 
-    In the book: the network, with its subspace known and never moved, at d = 32.
+    In the book: four dimensions, and the step in its exact expectation.
     """
 
-    d: tuple[Count, ...] = axis([32], "input dimension d")
+    d: tuple[Count, ...] = axis([8, 16, 32, 64], "input dimension d")
     r: tuple[Count, ...] = axis([2], "dimension of the subspace r")
-    model: tuple[Literal["one step", "oracle", "frozen"], ...] = axis(["one step", "oracle", "frozen"], "model")
-    lam: tuple[Positive, ...] = axis([1e-3, 1.0], "ridge of stage two λ")  # in units of the features' mean square
-    context: tuple[Count, ...] = axis([16, 32, 64, 128, 256, 512], "examples in the prompt n*")  # of a test
+    model: tuple[Literal["one step", "oracle", "frozen"], ...] = axis(["one step"], "model")
+    lam: tuple[Positive, ...] = axis([1e-3], "ridge of stage two λ")  # in units of the features' mean square
+    context: tuple[Count, ...] = axis(LENGTHS, "examples in the prompt n*")  # of a test
     seed: tuple[Natural, ...] = axis(range(10), "seed")
     m: Count = 64  # neurons
     t_1: Natural = 0  # prompts of stage one at d = 16, (d/16)^3 times as many at d; 0: the step's exact expectation
@@ -53,7 +55,7 @@ class Setting(Grid):
     n_2: Count = 128  # examples of each
     spread: NonNegative = 1.0  # biases of stage two are uniform on [-spread, spread]
     noise: NonNegative = 0.0  # tau, of the labels
-    points: Count = 16384  # inputs over which E[y^2 phi phi^T] is averaged
+    points: Count = 8192  # inputs over which E[y^2 phi phi^T] is averaged
 
     def check(self) -> None:
         """Refuse a subspace that does not fit."""
@@ -70,11 +72,10 @@ experiment = Experiment(
     },
     presets={
         "tiny": ("Two small dimensions and two hundred prompts", dict(
-            d=(6, 10), lam=(1e-3, 0.1), context=(8, 64), seed=(0, 1), m=24, t_2=200, n_2=32, points=2000)),
-        "dimensions": ("The talk's first panel: r fixed, d grows", dict(
-            d=(16, 32, 64), model=("one step",), lam=(1e-3,), m=96)),
+            d=(6, 10), model=("one step", "oracle", "frozen"), lam=(1e-3, 0.1), context=(8, 64), seed=(0, 1), m=24,
+            t_2=200, n_2=32, points=2000)),
         "longer": ("Both stages on drawn prompts", dict(
-            d=(8, 16, 32), model=("one step",), lam=(1e-3,), m=96, t_1=8000, t_2=3000, n_2=256)),
+            d=(8, 16, 32), context=(16, 32, 64, 128, 256, 512), m=96, t_1=8000, t_2=3000, n_2=256, points=16384)),
     },
 )
 
@@ -131,26 +132,6 @@ def stage_one(setting: Setting, d: int, r: int, seed: int, device="cpu") -> ReLU
     return start.pointed(step).biased(setting.spread, seed)
 
 
-def progress(setting: Setting, batches: int = 16, device: str = "cpu") -> xr.DataArray:
-    """Share of the squared weights in S as prompts of stage one come in, for the first d and r; (prompts, seed)."""
-    d, r = setting.d[0], setting.r[0]
-    size = prompts_of_stage_one(setting, d) // batches
-    where, columns = devices.device(device), []
-    for seed in setting.seed:
-        start = ReLULayer.draw(setting.m, d, seed, dtype=torch.float32)
-        start = ReLULayer(start.w.to(where), start.b.to(where))
-        prompts = data(setting, d, r, setting.n_1)
-        parts = [pretraining.first_gradient(start, examples(prompts, size, seed, k * -(-size // BATCH), where))
-                 for k in range(batches)]
-        steps = torch.stack(parts).cumsum(0)
-        columns.append([start.pointed(step).alignment(r).item() for step in steps])
-    count = [size * (k + 1) for k in range(batches)]
-    count = ("prompts", count, {"long_name": "prompts of stage one T₁", "units": "1"})
-    return xr.DataArray(np.array(columns).T, dims=("prompts", "seed"),
-                        coords={"prompts": count, **setting.coordinates("seed")},
-                        attrs={"long_name": "share of the squared weights in S", "units": "1"})
-
-
 def layer(name: str, setting: Setting, d: int, r: int, seed: int, device="cpu") -> ReLULayer:
     """The layer of one model, in single precision on the CPU; the device is that of drawn prompts of stage one."""
     frozen = ReLULayer.draw(setting.m, d, seed).biased(setting.spread, seed)
@@ -181,6 +162,7 @@ KERNELS: dict[str, kernels.Kernel] = {
     "quadratic": kernels.inner_product(lambda t: (1 + t) ** 2),
 }
 RIDGES = (1e-3, 1e-1, 1.0)
+FEATURE_RIDGES = (1e-9, 1e-7, 1e-5, 1e-3)
 
 
 def kernel_ridge(context: Context, query: torch.Tensor) -> dict[str, torch.Tensor]:
@@ -189,18 +171,87 @@ def kernel_ridge(context: Context, query: torch.Tensor) -> dict[str, torch.Tenso
             for name, kernel in KERNELS.items() for lam in RIDGES}
 
 
-def alone(rival: Callable, setting: Setting, tasks: int = 10, queries: int = 100) -> xr.DataArray:
-    """Risk of a rival on prompts it sees alone, the best of its variants in hindsight; dimensions (context, seed).
+def on_features(layer: ReLULayer) -> Callable:
+    """Least squares on the neurons of a layer, for each prompt alone: what one does with them who has no Gamma."""
+    def kernel(x: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+        return layer(x) @ layer(other).mT / len(layer.b)
 
-    Hindsight looks at the mean over all tasks of all seeds, at each length.
+    def rival(context: Context, query: torch.Tensor) -> dict[str, torch.Tensor]:
+        return {f"{lam:g}": KernelRidge(kernel, lam)(context, query) for lam in FEATURE_RIDGES}
+
+    return rival
+
+
+def told_the_link(context: Context, query: torch.Tensor) -> dict[str, torch.Tensor]:
+    """Phase retrieval on the prompt alone, by starts and steps that all lengths share."""
+    context, query = Context(*(part.float() for part in context)), query.float()
+    return phase_retrieval.answers(context, query, starts=8)
+
+
+def told_link_and_subspace(context: Context, query: torch.Tensor, r: int = 2) -> dict[str, torch.Tensor]:
+    """The same, for the first r coordinates only."""
+    return told_the_link(Context(context.x[..., :r], context.y), query[..., :r])
+
+
+def alone(rival: Callable, setting: Setting, lengths: Iterable[int], tasks: int = 4,
+          queries: int = 100) -> xr.DataArray:
+    """Risk of a rival on prompts it sees alone, of the first d and r; dimensions (context, seed).
+
+    It is given the best of its variants in hindsight: by the mean over all tasks of all seeds, at each length.
     """
-    d, r = setting.d[0], setting.r[0]
-    columns = []
-    for n in setting.context:
-        batch = replace(data(setting, d, r, n), queries=queries).draw(tasks * len(setting.seed), 0, n)
+    d, r, seeds, columns, lengths = setting.d[0], setting.r[0], len(setting.seed), [], list(lengths)
+    for n in lengths:
+        batch = replace(data(setting, d, r, n), queries=queries).draw(tasks * seeds, 0, n)
         found = rival(batch.context, batch.query)
         by_task = [(f - batch.target).square().mean(-1) for f in found.values()]
         best = min(by_task, key=lambda error: float(error.mean()))
-        columns.append(best.reshape(len(setting.seed), tasks).mean(-1).numpy())
-    return xr.DataArray(np.stack(columns), dims=("context", "seed"), coords=setting.coordinates("context", "seed"),
+        columns.append(best.reshape(seeds, tasks).mean(-1).numpy())
+    context = ("context", lengths, {"long_name": "examples in the prompt n*", "units": "1"})
+    return xr.DataArray(np.stack(columns), dims=("context", "seed"),
+                        coords={"context": context, **setting.coordinates("seed")},
                         attrs={"long_name": "risk R", "units": "1"})
+
+
+SHORT, LONG = (4, 6, 8, 12, 16, 24, 32, 48, 64), (96, 128, 192, 256)  # examples of what is solved, and of the rest
+RATIOS = (0.75, 1.0, 1.25, 1.5, 1.75, 2.0, 2.5)  # n*/d at which phase retrieval is asked
+
+
+def rivals(setting: Setting, d: int) -> dict[str, xr.DataArray]:
+    """Risks of all that see the prompt alone, at one d: told the link, the features, link and subspace, or nothing."""
+    s = replace(setting, d=(d,), r=setting.r[:1])
+    own = layer("one step", s, d, s.r[0], 0)
+    own = ReLULayer(own.w.double(), own.b.double())
+    return {
+        "phase retrieval (told the link)": alone(told_the_link, s, [round(d * ratio) for ratio in RATIOS], tasks=10),
+        "least squares (told the features)": alone(on_features(own), s, SHORT),
+        "Bayes (told link and subspace)": alone(told_link_and_subspace, s, SHORT[:5]),
+        "kernel ridge (told nothing)": alone(kernel_ridge, s, [n for n in (*SHORT[::2], *LONG) if n <= 4 * d]),
+    }
+
+
+def by_ratio(curves: dict[int, xr.DataArray]) -> xr.DataArray:
+    """Curves of phase retrieval at several d over n*/d; dimensions (d, ratio, seed)."""
+    rows = [one.assign_coords(context=list(RATIOS)).rename(context="ratio") for one in curves.values()]
+    return xr.concat(rows, "d").assign_coords(d=list(curves))
+
+
+def crossing(attention: xr.DataArray, solver: xr.DataArray) -> float:
+    """The longest prompt at which attention has the lower mean risk, interpolated between the solver's lengths."""
+    ours = np.exp(np.interp(np.log(solver.context), np.log(attention.context), np.log(attention.mean("seed"))))
+    gap = np.log(ours / (solver.mean("seed").values + 1e-6))
+    last = np.flatnonzero(gap < 0).max()
+    share = gap[last] / (gap[last] - gap[last + 1])
+    return float(np.exp(np.log(solver.context.values[last : last + 2]) @ [1 - share, share]))
+
+
+def endless(setting: Setting, per_square: int = 12) -> xr.DataArray:
+    r"""Risk after endless pretraining, for each r: layers of so many :math:`r^2` neurons after an exact step."""
+    d, rows = setting.d[0], []
+    for r in setting.r:
+        x = rng.numpy_generator(setting.seed[0], f"inputs of the moments, r = {r}").standard_normal((setting.points, d))
+        for seed in setting.seed:
+            own = stage_one(replace(setting, m=per_square * r**2), d, r, seed)
+            rows.append(theory.best_risk(setting.context, own.w.numpy(), own.b.numpy(), r, x))
+    shape = len(setting.r), len(setting.seed), len(setting.context)
+    return xr.DataArray(np.reshape(rows, shape), dims=("r", "seed", "context"),
+                        coords=setting.coordinates("r", "seed", "context"), attrs={"long_name": "risk R", "units": "1"})

@@ -8,6 +8,7 @@ import math
 
 import numpy as np
 from scipy.special import ndtr
+from scipy.stats import chi2
 
 from flbook import hermite
 
@@ -120,6 +121,43 @@ def best_gamma(n: int, shared: np.ndarray, single: np.ndarray, sigma: np.ndarray
     return np.linalg.solve(_lifted(left, ridge), np.linalg.solve(_lifted(right, ridge), shared.T).T)
 
 
+def best_risk(n, w: np.ndarray, b: np.ndarray, r: int, x: np.ndarray, ridge: float = 1e-9) -> np.ndarray:
+    r"""Risk of `best_gamma` at several n, with :math:`B = FF^\top` and D of `label_moment` at points x.
+
+    .. math:: R_n = 1 - \mathrm{tr}\,nG\big(I + (n-1)G\big)^{-1}H, \qquad
+              G = F^\top D^{-1}F, \quad H = F^\top\Sigma^{-1}F
+    """
+    length = np.linalg.norm(w, axis=-1)
+    u = w[:, :r] / length[:, None]
+    squares = np.concatenate([(u**2).sum(-1)[:, None], 2**0.5 * np.einsum("mi,mj->mij", u, u).reshape(len(u), -1)], 1)
+    f = relu_coefficient(2, length, b)[:, None] * squares / (r * (r + 2)) ** 0.5
+    g, h = (f.T @ np.linalg.solve(_lifted(part, ridge), f)
+            for part in (label_moment(w, b, r, x), feature_moment(w, b, 100)))
+    one = np.eye(len(g))
+    return np.array([1 - k * np.trace(np.linalg.solve(one + (k - 1) * g, g @ h)) for k in n])
+
+
+def floor(n, r: float, nodes: int = 20_000):
+    r"""Least risk of attention that is linear in the labels, at prompts of n examples: endless neurons and pretraining.
+
+    .. math:: R_n = \sum_{k=0,1}D_ks_k\,\frac{1 - s_k\tau_k}{1 + (n-1)s_k\tau_k}, \qquad
+              \tau_k = \frac1{D_k}E\Big[\frac{K_k(x)}{E_\beta y^2}\Big]
+
+    The quadratics of S split into the trace, :math:`D_0 = 1` with :math:`s_0 = \frac1r`, and into
+    :math:`D_1 = \frac{r(r+1)}2 - 1` others with :math:`D_1s_1 = 1 - \frac1r`; :math:`K_k(x)` is the sum of the squares
+    of an orthonormal basis. Derived in the lecture.
+    """
+    square = chi2.ppf((np.arange(nodes) + 0.5) / nodes, r)  # of |x_S|
+    label = (3 * square**2 / (r * (r + 2)) - 2 * square / r + 1) / 2
+    trace = (square - r) ** 2 / (2 * r)
+    rest, total = (square**2 - 2 * square + r) / 2 - trace, 0.0
+    for share, kernel, count in ((1 / r, trace, 1), (1 - 1 / r, rest, r * (r + 1) / 2 - 1)):
+        if count:
+            product = share / count * (kernel / label).mean() / count
+            total = total + share * (1 - product) / (1 + (np.asarray(n, float) - 1) * product)
+    return total
+
+
 def context_moment(n: float, shared: np.ndarray, single: np.ndarray) -> np.ndarray:
     r""":math:`A_n = E\,cc^\top` of prompts of n examples."""
     return (1 - 1 / n) * shared + single / n
@@ -133,14 +171,6 @@ def risk(gamma: np.ndarray, n: float, shared: np.ndarray, single: np.ndarray, si
     """
     square = np.einsum("ij,jk,kl,il->", context_moment(n, shared, single), gamma, sigma, gamma, optimize=True)
     return float(mean_square - 2 * (gamma * shared).sum() + square)
-
-
-def slide_gamma(sigma: np.ndarray, ridge: float = 1e-9) -> np.ndarray:
-    r"""The talk's closed form of stage two, :math:`\Gamma = (\Sigma + \lambda I)^{-1}`: ridge regression on a prompt.
-
-    `ridge` is relative to the largest eigenvalue of Sigma.
-    """
-    return np.linalg.inv(_lifted(sigma, ridge))
 
 
 def _lifted(matrix: np.ndarray, ridge: float) -> np.ndarray:

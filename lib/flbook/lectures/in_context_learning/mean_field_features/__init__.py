@@ -3,7 +3,8 @@ r"""Training features below attention: joint, static and modified dynamics; dead
 Claims (Kim and Suzuki 2024, section 6 and Figure 1): attention trained together with the features behaves like the
 static dynamics, which has it at its optimum; both reach zero loss. From a degenerate start only the modified dynamics
 does. With more true features than learned ones a floor is left. Tasks outside the span of the true features are read as
-well as their projection on that span (Proposition 2.3). Every step of training sees a new prompt.
+well as their projection on that span (Proposition 2.3). Every step of training sees a new prompt. How fast attention
+has to be is measured in `joint_training`.
 """
 
 from dataclasses import dataclass
@@ -19,11 +20,12 @@ from flbook.domains import Count, Natural, NonNegative, Positive, Probability
 from flbook.lectures.in_context_learning.shared import mean_field
 from flbook.lectures.in_context_learning.shared.mean_field import Particles, Population
 from flbook.lectures.in_context_learning.shared.modified_flow import Modified, descend
-from flbook.runs import Experiment, Grid, axis, labelled, single_precision
+from flbook.runs import Experiment, Grid, axis, single_precision
 from flbook.shapes import Context
 
 Case = Literal["matched", "dead", "seven", "weak"]
-CASES = get_args(Case)
+Model = Literal["attention", "static", "modified"]
+CASES, MODELS = get_args(Case), get_args(Model)
 TASKS = ("max", "square")
 
 
@@ -34,9 +36,9 @@ class Setting(Grid):
     In the book: 64 neurons, 400 prompts of 128 examples, seconds on one core.
     """
 
-    case: tuple[Case, ...] = axis(CASES[:3], "case")  # as many true features as learned; two learned ones dead at the
-    # start; two true ones too many; or, "weak", a true feature of variance 0.01
-    model: tuple[Literal["attention", "static", "modified"], ...] = axis(["attention", "static", "modified"], "model")
+    case: tuple[Case, ...] = axis(["matched", "dead", "weak"], "case")  # as many true features as learned; two learned
+    # ones dead at the start; a true feature of variance 0.01; or, "seven", two true ones too many
+    model: tuple[Model, ...] = axis(["static", "modified"], "model")
     seed: tuple[Natural, ...] = axis(range(10), "seed")
     m: Count = 64  # neurons
     k: Count = 5  # learned features
@@ -48,7 +50,7 @@ class Setting(Grid):
     lr: Positive = 0.3
     steps: Natural = 400  # prompts
     every: Count = 10  # steps between two records
-    turn: Positive = 300.0  # time for which attention flows between two steps of the features, over its fastest rate
+    tau: Positive = 1e9  # rate at which attention learns, over the neurons' rate
     check_every: Count = 25  # steps between two checks of the modified dynamics
     share: Probability = 0.05  # of the neurons replaced
     size: NonNegative = 0.1  # of the random perturbation
@@ -67,7 +69,7 @@ class Setting(Grid):
 
 CURVES = ("case", "model", "seed", "time")
 experiment = Experiment(
-    Setting, version=1, loops=("case", "model"), stored="longer",
+    Setting, version=2, loops=("case", "model"), stored="paper",
     gives={
         "loss": ("training loss L", "1", CURVES),
         "fresh": ("loss L on fresh points", "1", CURVES),
@@ -77,9 +79,11 @@ experiment = Experiment(
     beside={"time": (lambda s: s.lr * s.every * np.arange(s.steps // s.every + 1), "time t")},
     presets={
         "tiny": ("All four cases with 24 neurons and three features, sixty prompts", dict(
-            case=CASES, seed=(0, 1), m=24, k=3, d=6, n=40, points=60, teacher=8, steps=60, check_every=20)),
-        "longer": ("500 neurons and prompts of 1000 examples; a tenth of the paper's 10 000 prompts", dict(
-            seed=(0, 1, 2), m=500, n=1000, points=2000, steps=1000, every=20, check_every=50, turn=1000.0)),
+            case=CASES, model=MODELS, seed=(0, 1), m=24, k=3, d=6, n=40, points=60, teacher=8, steps=60,
+            check_every=20)),
+        "paper": ("The paper's sizes: 500 neurons, 10 000 prompts of 1000 examples, one seed", dict(
+            case=CASES, model=MODELS, seed=(0,), m=500, n=1000, points=2000, steps=10000, every=100, check_every=100,
+            tau=6e10)),
     },
 )
 experiment.kept(single_precision)
@@ -151,7 +155,7 @@ def trained(setting: Setting, case: str, model: str, truth: Particles, records: 
     first = prompt(setting, truth, 0)
     how = {
         "static": {},
-        "attention": {"gamma": mean_field.best_attention(start, first), "turn": setting.turn},
+        "attention": {"gamma": torch.zeros_like(start.a.mT @ start.a), "ratio": setting.tau},
         "modified": {"modified": Modified(every=setting.check_every, share=setting.share, size=setting.size, spread=2.0,
                                           until=setting.until)},
     }[model]
@@ -164,8 +168,8 @@ def trained(setting: Setting, case: str, model: str, truth: Particles, records: 
     try:
         return descend(start, source, setting.lr, setting.steps + 1, watch=watch, **how)
     except torch.linalg.LinAlgError:
-        raise ValueError(f"training diverged at lr = {setting.lr:g} and turn = {setting.turn:g}: take a smaller lr, "
-                         "or a longer turn for attention") from None
+        raise ValueError(f"training diverged at lr = {setting.lr:g} and tau = {setting.tau:g}: take a smaller lr, "
+                         "or a faster attention") from None
 
 
 def prompt(setting: Setting, truth: Particles, step: int) -> Population:
@@ -223,61 +227,11 @@ def sampled(neurons: Tensor, a: Tensor, widths: tuple[int, ...], draws: int = 40
                         attrs={"long_name": "error of N neurons", "units": "1"})
 
 
-def band(setting: Setting, lr: float = 0.02, steps: int = 500, every: int = 5) -> xr.Dataset:
-    r"""The static flow from just below the first rung: what Theorem 5.3 speaks of; (seed, time).
+def barron(setting: Setting, crowd: int = 20_000) -> Particles:
+    r"""A teacher of bounded Barron norm: :math:`f(x) = E\,\tanh(Bw)\,\sigma(\langle w, x\rangle)` over normal w.
 
-    The teacher's neurons are there and know all true features but the last; all other neurons serve the last learned
-    feature, which is random. So the teacher's neurons have 1/kappa of their mass in the teacher, kappa = m/teacher.
-
-    loss L, speed :math:`-dL/dt`, steepness :math:`\delta = \|SG\|_*`, cross :math:`\|\Sigma_{fh}\|`, and `effective`,
-    :math:`\delta^2/|dL/dt|` over the teacher's mean :math:`|a|^2`, which kappa bounds at the start.
+    The expectation is over a crowd of neurons, so that no network of fewer neurons is the teacher. One for all seeds.
     """
-    x = inputs(setting, 400)
-    truth = teacher(setting, "matched").whitened(x)
-    last, random = torch.arange(setting.k) == setting.k - 1, student(setting, "matched")
-    a = torch.cat([truth.a * ~last, random.a[..., setting.teacher :, :] * last], -2)
-    start = Particles(a, torch.cat([truth.w, random.w[..., setting.teacher :, :]], -2))
-    population, rows = Population(x, truth.features(x)), []
-
-    def watch(t: int, particles: Particles) -> None:
-        if t % every == 0:
-            move, loss = mean_field.velocity(particles, population)
-            speed = (move.a.square().sum(-1) + move.w.square().sum(-1)).mean(-1)
-            fit = mean_field.regress(h := particles.features(x), population.f)
-            norm = torch.linalg.matrix_norm(mean_field.second_moment(population.f, h), 2)
-            delta = torch.linalg.matrix_norm(fit.unexplained @ fit.gain, "nuc")
-            rows.append(torch.stack([loss, speed, delta, norm, delta**2 / speed / size]))
-
-    size = truth.a.square().sum(-1).mean(-1)
-    descend(start, population, lr, steps + 1, watch=watch)
-    names = {"loss": "loss L", "speed": "speed −dL/dt", "steepness": "steepness δ", "cross": "norm of Σ_fh",
-             "effective": "effective density ratio"}
-    time = lr * every * np.arange(len(rows))
-    return labelled({name: (("seed", "time"), column, text)
-                     for (name, text), column in zip(names.items(), torch.stack(rows, -1), strict=True)},
-                    setting.coordinates("seed") | {"time": ("time", time, "time t")})
-
-
-def chaos(setting: Setting, widths: tuple[int, ...], reference: int = 8192, lr: float = 0.05, steps: int = 20):
-    """Flows of m particles against one of very many: E|h - h_ref|^2/E|h_ref|^2 at start and end; (m, seed, time).
-
-    Particles start at a = B w, a law whose features do not vanish. From a law symmetric in a, features would be of size
-    1/sqrt(m), and the limit would begin where L is not defined. One teacher and one prompt for all seeds.
-    """
-    one = setting.thinned(seed=setting.seed[:1])
-    population = Population(*(part[0] for part in prompt(one, teacher(one, "matched"), 0)))
-    lean = rng.normal((setting.k, setting.d), one.seed[0], "lean")
-
-    def flow(m: int, seed: int | tuple[int, ...]) -> list[Tensor]:
-        start = mean_field.draw(m, setting.k, setting.d, seed, f"chaos {m}", 2.0)
-        start = start._replace(a=torch.einsum("kd,...md->...mk", lean, start.w))
-        end, _ = descend(start, population, lr, steps)
-        return [start.features(population.x), end.features(population.x)]
-
-    limit = flow(reference, setting.seed[0])
-    rows = [[((h - far).square().sum((-2, -1)) / far.square().sum()).numpy()
-             for h, far in zip(flow(m, setting.seed), limit, strict=True)] for m in widths]
-    return xr.DataArray(np.moveaxis(np.array(rows), 1, 2), dims=("m", "seed", "time"), name="distance",
-                        coords={"m": ("m", list(widths), {"long_name": "neurons m", "units": "1"}),
-                                **setting.coordinates("seed"), "time": [0.0, lr * steps]},
-                        attrs={"long_name": "distance from the limit", "units": "1"})
+    one = mean_field.draw(crowd, setting.k, setting.d, setting.seed[0], "crowd", 2.0)
+    lean = rng.normal((setting.k, setting.d), setting.seed[0], "lean")
+    return one._replace(a=torch.tanh(one.w @ lean.T))

@@ -173,7 +173,7 @@ def step(particles: Particles, population: Population, lr: float | Tensor) -> Pa
 
 
 def joint_velocity(
-    particles: Particles, gamma: Float[Tensor, "*E k k"], population: Population, turn: float
+    particles: Particles, gamma: Float[Tensor, "*E k k"], population: Population, time: float | Tensor
 ) -> tuple[Particles, Float[Tensor, "*E k k"], Float[Tensor, "*E"]]:
     """Attention first: Gamma after its flow for some time at fixed features, then the particles' velocity; the loss.
 
@@ -181,9 +181,9 @@ def joint_velocity(
     ----------
     particles, gamma, population
         The state, and the law of the inputs.
-    turn
-        That time, in units of the fastest rate: n gradient steps of the largest size that never overshoots take the
-        time n. The flow is solved exactly (Lemma 3.1), so a long time costs no more than a short one.
+    time
+        That time: a step of the particles times the ratio of the two rates. The flow is solved exactly (Lemma 3.1), so
+        a long time costs no more than a short one.
 
     Returns
     -------
@@ -193,13 +193,46 @@ def joint_velocity(
     x, f = population
     neurons = particles.neurons(x)
     h = torch.einsum("...nm,...mk->...nk", neurons, particles.a) / particles.a.shape[-2]
-    gamma = attention_flow(gamma, second_moment(f, h), second_moment(h, h), turn)
+    gamma = attention_flow(gamma, second_moment(f, h), second_moment(h, h), time)
     field, _, value = _attention_fields(h, f, gamma)
     return pushed(particles, x, neurons, field), gamma, value
 
 
+def joint_step(
+    particles: Particles,
+    gamma: Float[Tensor, "*E k k"],
+    population: Population,
+    lr: float | Tensor,
+    ratio: float | Tensor,
+) -> tuple[Particles, Float[Tensor, "*E k k"], Float[Tensor, "*E"]]:
+    r"""One gradient step of the neurons and of attention from the same state, at the rates lr and ratio * lr.
+
+    .. math:: \theta_j \leftarrow \theta_j - \eta\,m\,\partial L/\partial\theta_j, \qquad
+              \Gamma \leftarrow \Gamma - \tau\eta\,\partial L/\partial\Gamma, \qquad
+              L = \tfrac12E|f - \Sigma_{f\mu}\Gamma h|^2.
+
+    Parameters
+    ----------
+    particles, gamma, population
+        The state, and the law of the inputs.
+    lr, ratio
+        Step size of the neurons, and the ratio of the two rates; tensors have one a member.
+
+    Returns
+    -------
+    particles, gamma, loss
+        After the step, and L(mu, Gamma) before it, shape ``*E``.
+    """
+    neurons = particles.neurons(population.x)
+    h = torch.einsum("...nm,...mk->...nk", neurons, particles.a) / particles.a.shape[-2]
+    field, turn, value = _attention_fields(h, population.f, gamma)
+    rate = ratio * lr
+    rate = rate[..., None, None] if isinstance(rate, Tensor) and rate.ndim else rate
+    return particles.moved(pushed(particles, population.x, neurons, field), lr), gamma + rate * turn, value
+
+
 def attention_flow(
-    gamma: Float[Tensor, "*E k k"], cross: Float[Tensor, "*E q k"], own: Float[Tensor, "*E k k"], time: float
+    gamma: Float[Tensor, "*E k k"], cross: Float[Tensor, "*E q k"], own: Float[Tensor, "*E k k"], time: float | Tensor
 ) -> Float[Tensor, "*E k k"]:
     r"""Gamma after the gradient flow of L(mu, Gamma) at fixed features.
 
@@ -213,12 +246,13 @@ def attention_flow(
     cross, own
         :math:`\Sigma_{f\mu}` and :math:`\Sigma_{\mu\mu}`.
     time
-        In units of the fastest rate.
+        How long it flows; a tensor has one a member.
     """
     (b, rows), (c, columns) = torch.linalg.eigh(cross.mT @ cross), torch.linalg.eigh(own)
     goal = torch.linalg.pinv(own, rtol=100 * torch.finfo(own.dtype).eps, hermitian=True)
     rates = b.clamp_min(0)[..., :, None] * c.clamp_min(0)[..., None, :]
-    kept = torch.exp(-time * rates / rates[..., -1:, -1:])
+    time = time[..., None, None] if isinstance(time, Tensor) and time.ndim else time
+    kept = torch.exp(-time * rates)
     return goal + rows @ (kept * (rows.mT @ (gamma - goal) @ columns)) @ columns.mT
 
 

@@ -112,7 +112,7 @@ def descend(
     steps: Count,
     modified: Modified | None = None,
     gamma: Float[Tensor, "*E k k"] | None = None,
-    turn: NonNegative = 30.0,
+    ratio: NonNegative | Tensor = 0.0,
     watch: Callable[[int, Particles], None] | None = None,
 ) -> tuple[Particles, Float[Tensor, "*E t"]]:
     """Train: the static dynamics; the joint one if `gamma` is given; with `modified` Algorithm 1.
@@ -131,8 +131,9 @@ def descend(
         When and how particles are replaced and shaken.
     gamma
         Attention at the start, ``(*E, k, k)``.
-    turn
-        The time for which attention flows between two steps of the particles, see `mean_field.joint_velocity`.
+    ratio
+        Rate of attention over the rate of the neurons, tau; a tensor has one a member. Attention flows for the time
+        ``ratio * lr`` between two steps of the neurons, see `mean_field.joint_velocity`.
     watch
         ``watch(step, particles)`` is called before every step.
 
@@ -154,7 +155,7 @@ def descend(
         if gamma is None:
             move, now = velocity(particles, batch)
         else:
-            move, gamma, now = joint_velocity(particles, gamma, batch, turn)
+            move, gamma, now = joint_velocity(particles, gamma, batch, ratio * lr)
         losses.append(now)
         particles = particles.moved(move, lr)
         if modified is not None and t % modified.every == 0:
