@@ -6,7 +6,7 @@ import pytest
 from flbook.lectures.in_context_learning import low_dimensional_targets as lecture
 from flbook.lectures.in_context_learning.low_dimensional_targets import Setting, experiment
 from flbook.lectures.in_context_learning.shared import attention_pretraining as pretraining
-from flbook.lectures.in_context_learning.shared.prompt_network import two_layer
+from flbook.lectures.in_context_learning.test_time_training.prompt_network import two_layer
 from flbook.lectures.in_context_learning.shared.single_index_prompts import SingleIndexPrompts
 
 
