@@ -56,7 +56,7 @@ def pools(error: xr.DataArray, attention: np.ndarray) -> Figure:
         for name, shade, marker in _networks(error.network):
             dots = part.sel(network=name, rule="transformer")
             ax.plot(part.tasks, dots, marker, color=shade, ms=7, label=name)
-        ax.set(title=f"({'ab'[k]}) tested on {'its own tasks' if k == 0 else 'fresh tasks'}", xscale="log")
+        ax.set(title=f"Tested on {'its own tasks' if k == 0 else 'fresh tasks'}", xscale="log")
         ax.set(ylabel="squared error over $d$", ylim=(0, 1.25))
         ax.set_xticks(part.tasks.values, [f"{m:,}" for m in part.tasks.values])
         ax.minorticks_off()
@@ -128,9 +128,9 @@ def shares(split: xr.Dataset, information: float = 6.3, most: int = 256) -> Figu
             ax.plot(values.tasks, values, marker + "-", color=shade, label=name)
     for level in (0, 1):
         axes[0].axhline(level, color=plots.THEORY, ls=":", lw=1)
-    axes[0].set(title="(a) share of look-up on the own pool", ylabel="share $s$", ylim=(-0.1, 1.15))
+    axes[0].set(title="Share of look-up, own pool", ylabel="share $s$", ylim=(-0.1, 1.15))
     axes[0].set_yticks([0, 0.5, 1], ["ridge  0", "0.5", "Bayes  1"])
-    axes[1].set(title="(b) off the line of both rules", ylabel="squared distance over $d$", yscale="log")
+    axes[1].set(title="Off the line of both rules", ylabel="squared distance over $d$", yscale="log")
     axes[1].set(xlabel="tasks in the pool $M$", xscale="log")
     for ax in axes:
         ax.axvline(np.exp(information), color=plots.THEORY, ls=":", lw=1)
