@@ -1,11 +1,13 @@
 """Training to zero hinge loss at a tiny preset: both stops, within the theorem's bounds, beside linear rivals."""
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 
 from flbook import estimators
 from flbook.lectures.benign_overfitting import leaky_relu
-from flbook.lectures.benign_overfitting.leaky_relu import experiment
+from flbook.lectures.benign_overfitting.leaky_relu import experiment, margin
 
 TINY = experiment.setting("tiny")
 
@@ -42,3 +44,19 @@ def test_linear_rivals_err_as_their_weights_in_d_dimensions_say():
         expected = torch.special.ndtr(-(w @ sample.mu) / across)
         np.testing.assert_allclose(found[name], expected, rtol=1e-6)
     assert (leaky_relu.hard_margin_error(setting)[0] == found.svm_error).all()
+
+
+def test_at_a_leak_of_one_the_network_is_the_linear_model():
+    setting = replace(TINY.thinned(n=(10,), flip_prob=(0.2,), ratio=(2,)), points=2**14)
+    share = leaky_relu.against_linear(setting, (1.0, 0.1)).squeeze()
+    assert share.dims == ("leak", "seed") and share.leak.values.tolist() == [1.0, 0.1]
+    np.testing.assert_allclose(share.sel(leak=1.0), 1, atol=0.05)
+    assert (abs(share.sel(leak=0.1) - 1) > 0.05).any()
+
+
+def test_private_features_lower_the_price_as_the_closed_form_says():
+    setting = leaky_relu.Setting(ratio=(2,), seed=tuple(range(40)))
+    errors = [float(leaky_relu.hard_margin_error(setting, coupling).mean()) for coupling in (1.0, 0.5, 0.2)]
+    expected = [margin.margin_error(2, 5 / (1 - 5 / 60), 0.1, coupling) for coupling in (1.0, 0.5, 0.2)]
+    np.testing.assert_allclose(errors[:2], expected[:2], rtol=0.3)
+    assert errors[0] > 10 * errors[1] > 50 * errors[2]

@@ -6,8 +6,8 @@ import pytest
 from flbook.lectures.in_context_learning import low_dimensional_targets as lecture
 from flbook.lectures.in_context_learning.low_dimensional_targets import Setting, experiment
 from flbook.lectures.in_context_learning.shared import attention_pretraining as pretraining
-from flbook.lectures.in_context_learning.test_time_training.prompt_network import two_layer
 from flbook.lectures.in_context_learning.shared.single_index_prompts import SingleIndexPrompts
+from flbook.lectures.in_context_learning.test_time_training.prompt_network import two_layer
 
 
 def test_the_exact_risk_is_that_of_fresh_prompts():

@@ -2,8 +2,8 @@
 
 import torch
 
-from flbook.lectures.in_context_learning.test_time_training.prompt_network import two_layer
 from flbook.lectures.in_context_learning.shared.single_index_prompts import SingleIndexPrompts
+from flbook.lectures.in_context_learning.test_time_training.prompt_network import two_layer
 from flbook.shapes import Context
 
 

@@ -6,7 +6,8 @@ with weights not much longer than those of the hard-margin classifier (Theorem 3
 :math:`e^{-C\alpha^2 d/k}` (Theorems 3.2 and 3.3); with :math:`\gamma \lesssim \alpha^3/d` overfitting harms (3.4).
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Annotated, Literal
 
@@ -47,7 +48,7 @@ class Setting(Grid):
     m: Count = 16  # filters a sign
     lr: Positive = 1.0  # step size on the summed loss, in units of 1/(2 m n)
     limit: Natural = 100_000  # steps after which a member counts as not converged
-    points: Count = 1024  # fresh samples to measure the test error on, each under both labels
+    points: Count = 4096  # fresh samples to measure the test error on, each under both labels
 
     def check(self) -> None:
         """Refuse signals that are longer than a sample."""
@@ -80,7 +81,8 @@ experiment = Experiment(
             model=("network", "linear", "lazy"), n=(8, 10), flip_prob=(0.1, 0.2), ratio=(2, 4), gamma=(3.0,),
             seed=(0, 1), m=3, points=256)),
         "paper": ("The authors' grid: n = 50, 60, ..., 150, d/n = 1, ..., 10, five trials, 32 filters a sign", dict(
-            model=("network",), n=tuple(range(50, 160, 10)), ratio=tuple(range(1, 11)), seed=tuple(range(5)), m=32)),
+            model=("network",), n=tuple(range(50, 160, 10)), ratio=tuple(range(1, 11)), seed=tuple(range(5)), m=32,
+            points=1024)),
     },
 )
 
@@ -145,16 +147,34 @@ def race(setting: Setting, steps: int = 7000) -> xr.Dataset:
     return fit(training, rule, steps, quantities, ("seed",)).history.assign_coords(setting.coordinates("seed"))
 
 
-def hard_margin_error(setting: Setting) -> xr.DataArray:
-    """Exact test error of the hard-margin classifier, without any training: first n, flips and strength of a setting.
+def hard_margin_error(setting: Setting, coupling: float = 1.0) -> xr.DataArray:
+    """Exact test error of a hard margin, without any training: first n, flips and strength of a setting.
 
-    Dimensions (ratio, seed).
+    With a coupling below 1 each training sample has a private feature, of squared length 1 / coupling - 1 over that of
+    its noise, which fresh samples lack; all labels are fitted still. Dimensions (ratio, seed).
     """
     training = problem(setting.thinned(gamma=setting.gamma[:1], m=1), setting.n[0], setting.flip_prob[0])
-    c = estimators.hard_margin(training.gram.x_x, training.observed.expand(*training.members, -1))
+    x_x = training.gram.x_x
+    private = (1 / coupling - 1) * (1 - setting.gamma[0] / setting.n[0]) * torch.eye(setting.n[0]).to(x_x)
+    c = estimators.hard_margin(x_x + private, training.observed.expand(*training.members, -1))
     return xr.DataArray(linear_error(training, c)[:, 0].numpy(), setting.coordinates("ratio", "seed"),
                         ("ratio", "seed"), "svm_error",
                         {"long_name": "test error of the hard-margin classifier", "units": "fraction"})
+
+
+def against_linear(setting: Setting, leaks: Sequence[float]) -> xr.DataArray:
+    """Test error of networks at zero hinge loss over that of the linear model trained alike on the same data.
+
+    The linear model's error is exact. Dimensions (leak, n, flip_prob, ratio, gamma, seed); `leaks` replace that of the
+    setting.
+    """
+    networks = [experiment.measure(replace(setting, model=("network",), leak=leak)).test_error for leak in leaks]
+    linear = experiment.measure(replace(setting, model=("linear",), points=64)).readout_error  # exact without points
+    at = dict(stop="zero hinge loss", drop=True)
+    networks = xr.concat([one.sel(**at).squeeze("model", drop=True) for one in networks], "leak")
+    share = networks.assign_coords(leak=list(leaks)) / linear.sel(**at).squeeze("model", drop=True)
+    share.leak.attrs["long_name"] = "leak α"
+    return share.assign_attrs(long_name="test error, over that of the linear model")
 
 
 def described(problem: SinglePatchTraining, stop: Stop, svm: torch.Tensor, points: int) -> dict[str, torch.Tensor]:

@@ -44,7 +44,7 @@ def prices(done: xr.Dataset, leak: float = 0.1) -> Figure:
         "least squares": done.min_norm_error,
         "hard margin": done.svm_error,
         "network": done.test_error.sel(model="network"),
-        "linear, trained alike": done.test_error.sel(model="linear"),
+        "linear, trained alike": done.readout_error.sel(model="linear"),  # exact
         "lazy": done.test_error.sel(model="lazy"),
     }
     look = plots.looks(list(errors)) | {"hard margin": (plots.THEORY, "s")}
@@ -107,6 +107,32 @@ def couplings(found: xr.Dataset, leak: float, border: float) -> Figure:
 
 
 @plots.look.styled
+def against_linear(share: xr.DataArray) -> Figure:
+    """Network over linear model, against the signal: for the smallest leak, and in the highest dimension.
+
+    share: ratio of test errors over (leak, ratio, gamma, seed); dots are means, bars standard errors.
+    """
+    fig, axes = plots.panels(2, sharex=True, sharey=True)
+    leak, ratio = share.leak.values, share.ratio.values
+    panels = (
+        (f"Leak α = {leak[0]:g}", {f"d/n = {q:g}": share.sel(leak=leak[0], ratio=q) for q in ratio}),
+        (f"Dimension d/n = {ratio[-1]:g}", {f"α = {one:g}": share.sel(leak=one, ratio=ratio[-1]) for one in leak}),
+    )
+    for ax, (title, curves) in zip(axes, panels, strict=True):
+        for (name, one), (color, marker) in zip(curves.items(), plots.looks(list(curves)).values(), strict=True):
+            spread = one.std("seed") / one.sizes["seed"] ** 0.5
+            ax.errorbar(one.gamma, one.mean("seed"), spread, fmt=f"{marker}-", color=color, lw=1.2, label=typeset(name))
+        ax.axhline(1, color=plots.THEORY, ls="--", lw=1.4)
+        ax.set(xscale="log", yscale="log", xlabel=typeset("signal strength n |μ|²"), ylabel="error, network / linear")
+        ax.set_xticks(share.gamma.values, [f"{x:g}" for x in share.gamma.values])
+        ax.set_yticks([0.5, 1, 2, 4], ["0.5", "1", "2", "4"])
+        ax.minorticks_off()
+        ax.set_title(typeset(title))
+        ax.legend(loc="upper left")
+    return fig
+
+
+@plots.look.styled
 def on_the_way(history: xr.Dataset, share: float) -> Figure:
     """Hinge loss, training error and test error over the steps."""
     fig, (above, below) = plots.panels(2, sharex=True)
@@ -119,10 +145,11 @@ def on_the_way(history: xr.Dataset, share: float) -> Figure:
 
 @plots.look.styled
 def two_stops(stored: Mapping[str, xr.DataArray]) -> Figure:
-    """Test error over n and d/n, a panel for each stop."""
+    """Test error over n and d/n on a logarithmic scale of colours, a panel for each stop."""
     fig, axes = plots.panels(2)
     for ax, (title, error) in zip(axes, stored.items(), strict=True):
-        plots.phase_diagram(error, x="n", y="ratio", limits=(0, 0.13), title=title, ax=ax)
+        power = np.log10(error.mean("seed").clip(min=1e-4)).assign_attrs(long_name="log10 of test error", units="1")
+        plots.phase_diagram(power, x="n", y="ratio", limits=(-4, -0.8), title=title, ax=ax)
     return fig
 
 

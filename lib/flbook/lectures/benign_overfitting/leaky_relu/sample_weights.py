@@ -2,8 +2,7 @@ r"""Weights of right and of wrong labels in what a leaky ReLU network has learne
 
 Derived in the lecture: if for each sample the filters of its observed label are on and the others off, the network is
 the margin classifier of coupling :math:`\omega = (1+\alpha)^2/(2(1+\alpha^2))`; the hard margin has :math:`\omega = 1`,
-the average of the samples 0. Frei et al. (2023), as reported in their abstracts: on nearly orthogonal samples gradient
-flow ends with a linear decision boundary, near a uniform average.
+the average of the samples 0.
 """
 
 from dataclasses import dataclass

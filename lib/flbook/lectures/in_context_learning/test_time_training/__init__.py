@@ -22,11 +22,11 @@ from flbook import devices, rng
 from flbook.domains import Count, Natural, NonNegative, Positive, Range
 from flbook.estimators.in_context import KernelRidge
 from flbook.lectures.in_context_learning.shared import attention_pretraining as pretraining
-from flbook.lectures.in_context_learning.test_time_training.prompt_network import two_layer
 from flbook.lectures.in_context_learning.shared.relu_layer import ReLULayer
 from flbook.lectures.in_context_learning.shared.single_index_prompts import IndexPrompts, SingleIndexPrompts
 from flbook.lectures.in_context_learning.test_time_training import two_stages as stages
 from flbook.lectures.in_context_learning.test_time_training.link_shift import shifted_link
+from flbook.lectures.in_context_learning.test_time_training.prompt_network import two_layer
 from flbook.lectures.in_context_learning.test_time_training.two_stages import Readout
 from flbook.models import kernels
 from flbook.runs import Experiment, Grid, axis, labelled, single_precision
