@@ -2,7 +2,8 @@ r"""Factual recall by a task vector: trained on questions, or on in-context prom
 
 Claims (Bu et al. 2025): a layer trained on questions answers in-context prompts by adding a task vector to the query,
 :math:`h = \mathrm{LN}(h_0) + x_q` with :math:`h_0` along :math:`a_k`; trained on in-context prompts it mixes
-:math:`a_k` with the low-level :math:`b_k` and keeps an error.
+:math:`a_k` with the low-level :math:`b_k` and keeps an error. Measured here: how much it mixes depends on the number of
+examples in the training prompts, and on where the scores start.
 """
 
 from dataclasses import dataclass
@@ -28,10 +29,10 @@ from flbook.shapes import Quantity
 from flbook.training.fit import Trained, fit
 from flbook.training.optimizers import GradientDescent
 
-TrainedOn = Literal["questions", "examples"]
-TRAININGS = get_args(TrainedOn)
+Scores = Literal["identity", "frozen", "random", "zero"]
+SCORES = get_args(Scores)  # queries and keys start at a multiple of I, stay there, start small and random, or at 0
 SIGNS = ("independent", "opposite")  # signs of the examples, given that of the query
-CELLS = ("noise", "training", "seed")
+CELLS = ("noise", "shown", "scores", "seed")
 ABOUT = {"value_task": "a·W_V a", "value_fact": "b·W_V b", "score_task": "a·M a", "score_fact": "b·M b"}
 
 
@@ -40,14 +41,15 @@ class Setting(Grid):
     """Everything the experiment depends on. In the book: six concepts, one noise level."""
 
     noise: tuple[NonNegative, ...] = axis([0.05], "noise σ_ξ")
-    training: tuple[TrainedOn, ...] = axis(TRAININGS, "trained on")
+    shown: tuple[Natural, ...] = axis([0, 1, 2, 4, 8], "examples of a training prompt")  # 0: a question
+    scores: tuple[Scores, ...] = axis(["identity"], "start of the scores")
     examples: tuple[Count, ...] = axis([1, 2, 4, 8, 16], "examples J")  # of the test prompts
     seed: tuple[Natural, ...] = axis(range(10), "seed")
     concepts: Count = 6  # K
     common: Count = 12
     d: Count = 32
-    shown: Count = 8  # examples of a training prompt, where it has any
     start: NonNegative = 0.5  # queries and keys start at this multiple of the identity
+    small: NonNegative = 0.05  # or with random entries of this standard deviation
     decay: NonNegative = 1e-3
     lr: Positive = 1.0
     steps: Natural = 250
@@ -65,21 +67,24 @@ class Setting(Grid):
 
 
 experiment = Experiment(
-    Setting, version=1, loops=("noise", "training"), left=("seed", "examples"), chunk={"noise": 1}, stored="longer",
+    Setting, version=2, loops=("noise", "shown", "scores"), left=("seed", "examples"), chunk={"noise": 1},
+    stored="longer",
     gives={
-        "error": ("test error", "fraction", ("noise", "training", "seed", "signs", "examples")),
+        "error": ("test error", "fraction", ("noise", "shown", "scores", "seed", "signs", "examples")),
         "question_error": ("error on questions", "fraction", CELLS),
         "cos_task": ("overlap of the task vector with a", "1", CELLS),
         "cos_fact": ("its overlap with b", "1", CELLS),
+        "fact_size": ("|b·W_V b| over a·W_V a", "1", CELLS),
+        "fact_sign": ("share of facts stored with the sign of their score", "fraction", CELLS),
     },
     beside={"signs": (SIGNS, "signs of the examples")},
     presets={
         "tiny": ("Three concepts, without noise and with some, four steps", dict(
-            noise=(0.0, 0.1), examples=(1, 3), seed=(0, 1), concepts=3, common=3, d=9, shown=2, steps=4, batch=8,
-            points=40, every=2)),
-        "longer": ("More concepts in a larger space, four noise levels, more training", dict(
-            noise=(0.05, 0.1, 0.15, 0.2), concepts=16, d=64, common=24, start=0.3, lr=2.0, steps=800, batch=64,
-            every=100)),
+            noise=(0.0, 0.1), examples=(1, 3), seed=(0, 1), concepts=3, common=3, d=9, shown=(0, 2),
+            scores=SCORES, steps=4, batch=8, points=40, every=2)),
+        "longer": ("More concepts in a larger space, two noise levels, two starts, more training", dict(
+            noise=(0.05, 0.15), shown=(0, 8), scores=("identity", "random"), concepts=16, d=64, common=24,
+            start=0.3, lr=2.0, steps=800, batch=64, every=100)),
     },
 )
 experiment.kept(single_precision)
@@ -90,19 +95,23 @@ def cell(s: Setting, device: str) -> dict[str, Tensor | xr.DataArray]:
     """Train one layer of each seed, and test it; its order parameters on the way.
 
     `cos_task` and `cos_fact` are the overlaps of the task vector with a_k, and in absolute value with b_k, on prompts
-    of eight examples; `question_error` is the error on questions.
+    of eight examples; `question_error` is the error on questions. `fact_size` and `fact_sign` are what `stored_facts`
+    finds.
     """
-    data, task = s.data(s.noise), problem(s, s.noise, s.training, device)
+    data, task = s.data(s.noise), problem(s, s.noise, s.shown, device, scores=s.scores)
     params, history = followed(task, s)
     asked = data.questions(s.points, s.seed, 2**30)
     shown = data.in_context(s.points, 8, s.seed, 2**30)
     vector = task_vector(task, params, shown)
     task_overlap, fact_overlap = ((vector * of.to(vector)[shown.task]).sum(-1) for of in (data.tasks, data.facts))
+    size, sign = stored_facts(params, data)
     return {name: history[name] for name in ABOUT} | {
         "error": table(s, s.noise, partial(task.predict, params)),
         "question_error": error(task.predict(params, asked), asked),
         "cos_task": task_overlap.mean(-1),
         "cos_fact": fact_overlap.abs().mean(-1),
+        "fact_size": size,
+        "fact_sign": sign,
     }
 
 
@@ -110,14 +119,24 @@ run = experiment.run
 
 
 def problem(
-    setting: Setting, noise: float, training: str, device: str = "cpu", model=None, **change
+    setting: Setting, noise: float, shown: int, device: str = "cpu", model=None, scores: str = "identity", **change
 ) -> RecallPretraining:
-    """Pretraining of all seeds at one noise level, on questions or on in-context prompts."""
-    among("training", (training,), TRAININGS)
-    layer = TaskVectorAttention(setting.d, setting.start, seed=setting.seed) if model is None else model
-    given = {"decay": setting.decay, "device": device, "examples": setting.shown if training == "examples" else None}
+    """Pretraining of all seeds at one noise level, on prompts of so many examples; on questions if there are none."""
+    among("scores", (scores,), SCORES)
+    layer = started(setting, scores) if model is None else model
+    given = {"decay": setting.decay, "device": device, "examples": shown or None}
+    given |= {"trained": ("v",)} if scores == "frozen" else {}
     return RecallPretraining(layer.to(devices.device(device)), setting.data(noise), setting.seed, setting.batch,
                              **(given | change))
+
+
+def started(setting: Setting, scores: str) -> TaskVectorAttention:
+    """The layer before training, with one of the starts of queries and keys; from 0 these two never move."""
+    layer = TaskVectorAttention(setting.d, 0.0 if scores == "zero" else setting.start, seed=setting.seed)
+    if scores == "random":
+        for name, weight in (("queries", layer.q), ("keys", layer.k)):
+            weight.data = (setting.small * rng.normal((setting.d, setting.d), setting.seed, name)).to(weight)
+    return layer
 
 
 def trained(task: RecallPretraining, setting: Setting) -> dict[str, Tensor]:
@@ -134,6 +153,14 @@ def followed(task: RecallPretraining, setting: Setting) -> Trained:
     return fit(task, GradientDescent(setting.lr), setting.steps, list(map(follow, ABOUT)), ("seed",), at)
 
 
+def stored_facts(params: dict[str, Tensor], data: FactualRecall) -> tuple[Tensor, Tensor]:
+    """Mean size of b·W_V b over that of a·W_V a, and the share of facts with b·W_V b and b·M b of equal sign; (*E,)."""
+    merged, facts = torch.einsum("...hi,...hj->...ij", params["k"], params["q"]), data.facts.to(params["v"])
+    value, score = (torch.einsum("ki,...ij,kj->...k", facts, matrix, facts) for matrix in (params["v"], merged))
+    size = value.abs().mean(-1) / recall_parameters(params, data)["value_task"]
+    return size, (value * score > 0).to(value).mean(-1)
+
+
 def tests(setting: Setting, noise: float) -> dict[tuple[str, int], RecallPrompts]:
     """Fresh in-context prompts by the signs and the number of their examples; no training reaches their step."""
     data = setting.data(noise)
@@ -143,9 +170,14 @@ def tests(setting: Setting, noise: float) -> dict[tuple[str, int], RecallPrompts
 
 def error(logits: Tensor, prompts: RecallPrompts) -> Tensor:
     """Share of prompts whose right answer does not have the largest logit; a tie of m answers is right in 1/m."""
+    return mistakes(logits, prompts).mean(-1)
+
+
+def mistakes(logits: Tensor, prompts: RecallPrompts) -> Tensor:
+    """The same of each prompt: 1, 0, or a share where answers tie."""
     top = logits == logits.amax(-1, keepdim=True)
     right = top.gather(-1, prompts.answer[..., None].to(top.device)).squeeze(-1)
-    return 1 - (right.float() / top.float().sum(-1)).mean(-1)
+    return 1 - right.float() / top.float().sum(-1)
 
 
 def table(setting: Setting, noise: float, outputs) -> Tensor:
@@ -172,11 +204,11 @@ class _Vector(torch.nn.Module):
         return self.layer.task_vector(tokens, query)
 
 
-def _layer(training: str, model=None, **change):
+def _layer(shown: int, model=None, **change):
     """Outputs of a trained layer, as a function of prompts."""
     def outputs(setting, noise, device):
         layer = None if model is None else model(setting)
-        task = problem(setting, noise, training, device, layer, **change)
+        task = problem(setting, noise, shown, device, layer, **change)
         return partial(task.predict, trained(task, setting))
     return outputs
 
@@ -195,19 +227,14 @@ def _linear(setting: Setting) -> LinearRecall:
 
 # What is compared: functions of (setting, noise, device) that return logits as a function of prompts
 MODELS = {
-    "uniform, questions": _layer("questions", model=lambda s: _uniform(s), trained=("v",)),
-    "linear, examples": _layer("examples", model=_linear),
-    "scores only": _layer("questions", trained=("q", "k")),
-    "scores, identity values": _layer("questions", model=lambda s: _identity(s), trained=("q", "k")),
+    "uniform, questions": _layer(0, scores="zero"),
+    "linear, examples": _layer(8, model=_linear),
+    "scores only": _layer(0, trained=("q", "k")),
+    "scores, identity values": _layer(0, model=lambda s: _identity(s), trained=("q", "k")),
     "residual only": _fixed(lambda words, answers: 0),
     "word arithmetic": _fixed(lambda words, answers: (answers - words).mean(-2)),
     "mean token": _fixed(lambda words, answers: unit((answers + words).mean(-2))),
 }
-
-
-def _uniform(setting: Setting) -> TaskVectorAttention:
-    """Queries and keys at zero: attention is uniform, and stays so if only values are trained."""
-    return TaskVectorAttention(setting.d, 0.0, seed=setting.seed)
 
 
 def _identity(setting: Setting) -> TaskVectorAttention:
@@ -217,18 +244,28 @@ def _identity(setting: Setting) -> TaskVectorAttention:
     return layer
 
 
+SUM = "sum of all"
+
+
+def _around_the_sum(tasks: Tensor) -> Tensor:
+    """Orthonormal directions with the span of the tasks, the first of which is their sum over its length."""
+    basis, triangle = torch.linalg.qr(torch.cat([tasks.sum(0, keepdim=True), tasks[1:]]).T)
+    return (basis * triangle.diagonal().sign()).T
+
+
 def moves(data: FactualRecall) -> dict[str, Tensor]:
     """Linear maps of space that give every task or fact another direction; shapes (d, d), rows are images of axes."""
     tasks, k = data.tasks, data.concepts
     unused = torch.eye(data.d)[-k:]
     if data.d < 3 * k + data.common:
         raise ValueError(f"d must be at least {3 * k + data.common}, for directions that nothing uses; got {data.d}")
-    following = tasks.roll(-1, 0)
+    sums = {m: sum(tasks.roll(-i, 0) for i in range(m)) / m**0.5 for m in range(2, k)}
     images = {
         "as trained": (tasks, data.facts),
         "unseen facts": (tasks, unused),
-        "sums of two tasks": ((tasks + following) / 2**0.5, data.facts),
-        "differences": ((tasks - following) / 2**0.5, data.facts),
+        "differences": ((tasks - tasks.roll(-1, 0)) / 2**0.5, data.facts),
+        **{f"sums of {m}": (sums[m], data.facts) for m in sums},
+        SUM: (_around_the_sum(tasks), data.facts),
         "new directions": (unused, data.facts),
     }
     rest = torch.eye(data.d)[2 * k :]
@@ -236,46 +273,54 @@ def moves(data: FactualRecall) -> dict[str, Tensor]:
 
 
 def transferred(task: RecallPretraining, params: dict[str, Tensor], setting: Setting, examples: int) -> xr.DataArray:
-    """Errors where tasks or facts have moved, in prompts and answers alike; dimensions (moved, seed)."""
+    """Errors where tasks or facts have moved, in prompts and answers alike; dimensions (moved, seed).
+
+    For the sum of all tasks they are those of the prompts that ask for it, the first task.
+    """
     prompts = task.data.in_context(setting.points, examples, setting.seed, 2**30 + 1)
     rows = {}
     for name, to in moves(task.data).items():
         seen = (prompts.tokens @ to, prompts.query @ to, task.data.answers @ to)
         logits = torch.func.functional_call(task.model, params, tuple(part.to(params["v"]) for part in seen))
-        rows[name] = error(logits, prompts)
+        counted = (prompts.task == 0 if name == SUM else prompts.task >= 0).to(logits)
+        rows[name] = (mistakes(logits, prompts) * counted).sum(-1) / counted.sum(-1)
     axes = setting.coordinates("seed") | {"moved": ("moved", list(rows), "moved")}
     return labelled({"error": (("moved", "seed"), list(rows.values()), "test error", "fraction")}, axes).error
 
 
+def common_part(params: dict[str, Tensor], data: FactualRecall) -> tuple[Tensor, Tensor]:
+    r"""The two numbers r, w of :math:`W_Va_k \approx r\,a_k + w\sum_ja_j`, by means over the tasks; shapes (*E,)."""
+    k, tasks = data.concepts, data.tasks.to(params["v"])
+    block = torch.einsum("ki,...ij,lj->...kl", tasks, params["v"], tasks)
+    diagonal = block.diagonal(dim1=-2, dim2=-1).mean(-1)
+    w = (block.sum((-2, -1)) / k - diagonal) / (k - 1)
+    return diagonal - w, w
+
+
+def without_common_part(params: dict[str, Tensor], data: FactualRecall) -> dict[str, Tensor]:
+    """The parameters with w taken off the values of all tasks."""
+    ones, (_, w) = data.tasks.to(params["v"]).sum(0), common_part(params, data)
+    return params | {"v": params["v"] - w[..., None, None] * torch.outer(ones, ones)}
+
+
 def pulls(
     data: FactualRecall, prompts: RecallPrompts, start: float = 0.5, spread: float = 0.01, seed: int = 0
-) -> xr.Dataset:
-    r"""Minus the loss's gradient at a random start, one draw of the values for each of n questions; dimension prompt.
+) -> Tensor:
+    r"""Pull of values to the asked task at a random start, one draw of the values for each of n questions; shape (n,).
 
-    `value` is :math:`-(a_k - a_j)^\top\partial_{W_V}L\,a_k` with the query's other concept j; `score` is
-    :math:`-a_k^\top\partial_{W_K}L\,a_k`, and `identity` the same with values at the identity.
+    It is :math:`-(a_k - a_j)^\top\partial_{W_V}L\,a_k` with the query's other concept j.
     """
     n, d = prompts.query.shape
     same = torch.eye(d).expand(n, d, d)
-    draws = spread * rng.normal((n, d, d), seed, "values of each prompt").float()
     k = prompts.task
     others = (prompts.query @ data.facts.T).abs().scatter(-1, k[:, None], 0).argmax(-1)
-    asked, other = data.tasks[k], data.tasks[others]
-
-    def gradient(values):
-        layer = TaskVectorAttention(d, start)
-        layer.v.data, layer.k.data, layer.q.data = values.clone(), start * same.clone(), start * same.clone()
-        logits = layer(prompts.tokens[:, None], prompts.query[:, None], data.answers)
-        loss = torch.nn.functional.cross_entropy(logits[:, 0], prompts.answer, reduction="sum")
-        return torch.autograd.grad(loss, (layer.v, layer.k))
-
-    def along(left, matrix, right):
-        return torch.einsum("ni,nij,nj->n", left, -matrix, right).numpy()
-
-    (v, keys), (_, known) = gradient(draws), gradient(same)
-    return xr.Dataset({"value": ("prompt", along(asked - other, v, asked)),
-                       "score": ("prompt", along(asked, keys, asked)),
-                       "identity": ("prompt", along(asked, known, asked))})
+    layer = TaskVectorAttention(d, start)
+    layer.v.data = spread * rng.normal((n, d, d), seed, "values of each prompt").float()
+    layer.k.data, layer.q.data = start * same.clone(), start * same.clone()
+    logits = layer(prompts.tokens[:, None], prompts.query[:, None], data.answers)
+    loss = torch.nn.functional.cross_entropy(logits[:, 0], prompts.answer, reduction="sum")
+    (gradient,) = torch.autograd.grad(loss, (layer.v,))
+    return torch.einsum("ni,nij,nj->n", data.tasks[k] - data.tasks[others], -gradient, data.tasks[k])
 
 
 def rivals(setting: Setting, device: str = "cpu", names: tuple[str, ...] = tuple(MODELS)) -> xr.Dataset:

@@ -5,6 +5,7 @@ import xarray as xr
 from matplotlib.figure import Figure
 
 from flbook import plots
+from flbook.plots.look import SHADES
 from flbook.plots.schematic import Schematic, box, op, out, strip
 
 MODEL = Schematic(
@@ -24,27 +25,42 @@ MODEL = Schematic(
     ["t > p > v > n > s > f", "q > p", "q > s"],
     says="The query reaches the sum untouched; attention adds a vector of length one.",
 )  # fmt: skip
-_TRAINED = {"questions": ("signal", "trained on questions"), "examples": ("noise", "trained on examples")}
+_STARTS = {
+    "identity": (r"$\frac{1}{2}I$", plots.NOISE, "s-"),
+    "frozen": (r"$\frac{1}{2}I$, not trained", plots.TRAIN, "D-."),
+    "random": ("small random", plots.TEST, "^--"),
+    "zero": ("zero", plots.SIGNAL, "o-"),
+}
 _PARTS = {
     "uniform, questions": ("only values trained", plots.SIGNAL, "o-"),
     "scores, identity values": ("only scores, values the identity", plots.TRAIN, "^-."),
     "scores only": ("only scores, random values", plots.NOISE, "s--"),
 }
-_COPIES = {"questions": ("questions", plots.SIGNAL), "examples": ("examples", plots.NOISE)}
+_COPIES = {0: ("questions", plots.SIGNAL), 2: ("two examples", plots.TRAIN), 8: ("eight examples", plots.NOISE)}
 
 
-def prompts(error: xr.DataArray, word: xr.DataArray) -> Figure:
-    """Errors over the number of examples, by the signs of these. error: (training, seed, signs, examples)."""
+def prompts(shown: xr.DataArray, scores: xr.DataArray) -> Figure:
+    """Errors over the examples in the test. shown: (shown, seed, examples), scores: (scores, seed, examples)."""
     fig, axes = plots.panels(2, sharex=True, sharey=True)
-    titles = {"independent": "Signs of the examples independent", "opposite": "All opposite to the query"}
-    for ax, (signs, title) in zip(axes, titles.items(), strict=True):
-        curves = {key: error.sel(signs=signs, training=name, drop=True) for name, (key, _) in _TRAINED.items()}
-        curves["arithmetic"] = word.sel(signs=signs, drop=True)
-        names = dict(_TRAINED.values()) | {"arithmetic": "word arithmetic"}
-        plots.learning_curves(xr.Dataset(curves), names, x="examples", title=title, ylabel="test error", ax=ax)
-        ax.set_ylim(-0.01, 0.42)
+    counts = [int(n) for n in shown.shown.values]
+    for n, look in zip(counts, ("o-", "v:", "P--", "D-.", "s-"), strict=True):
+        colour = plots.SIGNAL if n == 0 else plots.NOISE if n == counts[-1] else SHADES(n / counts[-1])
+        _curve(axes[0], shown.sel(shown=n), look, colour, f"{n} example{'s'[: n > 1]}" if n else "questions")
+    for name, (label, colour, look) in _STARTS.items():
+        _curve(axes[1], scores.sel(scores=name), look, colour, label)
+    for ax, title in zip(axes, (r"Scores start at $\frac{1}{2}I$", "Trained on eight examples"), strict=True):
+        ax.set_xscale("log", base=2)
+        ax.set_xticks(shown.examples.values, [f"{n:g}" for n in shown.examples.values])
+        ax.set(xlabel="examples in the test", ylabel="test error", ylim=(-0.01, 0.5), title=title)
+        ax.legend(loc="upper left", ncols=2, handlelength=1.6, columnspacing=0.8)
         ax.label_outer()
     return fig
+
+
+def _curve(ax, error: xr.DataArray, look: str, colour, label: str) -> None:
+    """The mean over the seeds, and the band that holds eight of ten."""
+    ax.fill_between(error.examples, *error.quantile([0.1, 0.9], "seed"), color=colour, alpha=0.15, lw=0)
+    ax.plot(error.examples, error.mean("seed"), look, color=colour, label=label)
 
 
 def parts(error: xr.DataArray) -> Figure:
@@ -54,9 +70,7 @@ def parts(error: xr.DataArray) -> Figure:
     ax.text(16, 0.51, "query alone", ha="right", va="bottom")
     for name, (label, colour, look) in _PARTS.items():
         one = error.sel(model=name)
-        spread = one.quantile([0.1, 0.9], "seed")
-        ax.fill_between(one.examples, *spread, color=colour, alpha=0.15, lw=0)
-        ax.plot(one.examples, one.mean("seed"), look, color=colour, label=label)
+        _curve(ax, one, look, colour, label)
     ax.set_xscale("log", base=2)
     ax.set_xticks(one.examples.values, [f"{n:g}" for n in one.examples.values])
     ax.set(xlabel="examples $J$", ylabel="test error", ylim=(-0.02, 0.6), title="Trained values suffice")
@@ -65,29 +79,31 @@ def parts(error: xr.DataArray) -> Figure:
 
 
 def stored(about: xr.Dataset, step: int) -> Figure:
-    """Values and scores of task and fact at one step. about: means over seeds, (training, step)."""
+    """Values and scores of task and fact at one step. about: means over seeds, (shown, step)."""
     fig, (ax,) = plots.panels()
-    for k, (training, (label, colour)) in enumerate(_COPIES.items()):
-        now = about.sel(training=training, step=step)
-        ax.bar(np.arange(len(about)) + 0.36 * k, [float(now[name]) for name in about], 0.34, color=colour,
-               hatch="//" * k, label=f"trained on {label}")  # fmt: skip
-    ax.set_xticks(np.arange(4) + 0.18, [f"${v}^\\top {w} {v}$" for w in ("W_V", "M") for v in "ab"])
-    ax.set(ylim=(0, 4), ylabel="value or score", title=f"Step {step}: facts are stored from examples only")
-    ax.legend(loc="upper right")
+    for k, (shown, (label, colour)) in enumerate(_COPIES.items()):
+        now = about.sel(shown=shown, step=step)
+        ax.bar(np.arange(len(about)) + 0.27 * k, [float(now[name]) for name in about], 0.25, color=colour,
+               hatch=("", "..", "//")[k], label=label)  # fmt: skip
+    ax.set_xticks(np.arange(4) + 0.27, [f"${v}^\\top {w} {v}$" for w in ("W_V", "M") for v in "ab"])
+    ax.set(ylim=(0, 4), ylabel="value or score", title=f"Step {step}: eight examples teach the fact")
+    ax.legend(loc="upper right", title="trained on")
     return fig
 
 
-def moved(error: xr.DataArray) -> Figure:
-    """Errors on tasks and facts that training did not show. error: (moved, seed)."""
+def moved(error: xr.DataArray, without: xr.DataArray) -> Figure:
+    """Errors on tasks and facts that training did not show, as learned and without w. Both: (moved, seed)."""
     fig, (ax,) = plots.panels()
     at = np.arange(error.sizes["moved"])[::-1]
-    mean, spread = error.mean("seed"), error.quantile([0.1, 0.9], "seed")
-    new = np.array([str(name) == "new directions" for name in error.moved.values])
-    for which, colour, marker in ((~new, plots.SIGNAL, "o"), (new, plots.NOISE, "s")):
-        ax.hlines(at[which], *spread.values[:, which], color=colour, lw=2)
-        ax.plot(mean[which], at[which], marker, color=colour)
+    for one, shift, colour, marker, label in (
+        (error, 0.12, plots.SIGNAL, "o", "as learned"),
+        (without, -0.12, plots.NOISE, "s", "$w$ set to zero"),
+    ):
+        ax.hlines(at + shift, *one.quantile([0.1, 0.9], "seed").values, color=colour, lw=2)
+        ax.plot(one.mean("seed"), at + shift, marker, color=colour, label=label)
     ax.axvline(0.5, color=plots.CHANCE, ls=":", lw=1)
     ax.text(0.49, at[0], "query alone", ha="right", va="center")
     ax.set_yticks(at, error.moved.values)
-    ax.set(xlabel="test error", xlim=(-0.02, 0.6), title="Any combination of old tasks is known")
+    ax.set(xlabel="test error", xlim=(-0.02, 0.7), title="The sum of all tasks is not known")
+    fig.legend(loc="outside lower center", ncols=2)
     return fig
