@@ -80,6 +80,6 @@ def test_odd_words_raise_nothing(tab):
 def test_no_formula_s_source_is_shown(tab, built):
     text = "".join(path.read_text() for path in (built / "_static/search").glob("*.js"))
     assert "\\\\(" not in text and len(text) > 1e5
-    titles = tab.evaluate("flbookSearch.find('gradient step needs samples').map(({title}) => title)")
+    titles = tab.evaluate("flbookSearch.find('neuron first step needs samples').map(({title}) => title)")
     title = next(title for title in titles if "d^k" in title)
     assert "\\" not in title and "{" not in title
