@@ -33,8 +33,8 @@ def step_moments(d: int, step: float, implicit: bool = False) -> Step:
 
     Examples
     --------
-    >>> step_moments(4, 0.1)
-    Step(mean=0.1, square=0.06..., noise=0.01...)
+    >>> [round(value, 6) for value in step_moments(4, 0.1)]
+    [0.1, 0.06, 0.01]
     """
     require("step", step, Positive)
     if not implicit:
