@@ -68,8 +68,8 @@ def listing(arguments):
                    if arguments.scale in (None, preset)}
         if presets or arguments.scale is None:
             print(f"{name:<48}{shelf.says(name)}".rstrip())
-        for preset, cost in presets.items():
-            print(f"    {preset:<12} {cost}")
+        for row in _rows(presets):
+            print(row)
     return 0
 
 
@@ -81,7 +81,7 @@ def cost(arguments):
     for name in shelf.chosen(arguments.names):
         found = costs.costs(shelf.find(name))
         costs.write(_costs(shelf), costs.read(_costs(shelf)) | {name: found})
-        print(name, *(f"    {preset:<12} {one}" for preset, one in found.items()), sep="\n", flush=True)
+        print(name, *_rows(found), sep="\n", flush=True)
     return 0
 
 
@@ -139,6 +139,11 @@ def _dry(experiment, setting, out, how):
     for line in closure.unseen(experiment.files):
         print(f"    not followed, a module is imported by a computed name: {line}")
     return 0
+
+
+def _rows(presets):
+    """A line for what each preset costs."""
+    return [f"    {preset:<12} {cost}" for preset, cost in presets.items()]
 
 
 def _shelf():

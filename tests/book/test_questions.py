@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from headless import arrive_again_unless
 
 from flbook.book import facts, questions
 
@@ -137,21 +138,15 @@ def test_a_wrong_choice_says_why_and_a_right_one_ends_it(opened, before):
     assert tab.locator("li.right").inner_text().strip().startswith("Two") and tab.locator("li.wrong").count() == 1
     kept = "" if before else "Right, though not at once."
     tab.reload()
-    if tab.locator(".question .said").inner_text() != kept:  # see `front_beside`
-        tab.reload()
+    arrive_again_unless(tab, tab.locator(".question .said").inner_text() == kept)
     assert tab.locator(".question .said").inner_text() == kept
     assert tab.complaints == []
 
 
 def front_beside(opened, tab):
-    """The front page beside a tab that has just stored an answer.
-
-    About once in a hundred times the browser gives a new tab the store of a moment before, and no event for what it
-    missed; the answer is there once the page is loaded again.
-    """
+    """The front page beside a tab that has just stored an answer."""
     front = opened(FRONT, beside=tab)
-    if not front.locator(".kept").count():
-        front.reload()
+    arrive_again_unless(front, front.locator(".kept").count() > 0)
     return front
 
 

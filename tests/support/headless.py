@@ -51,3 +51,13 @@ def arrive(tab, address: str):
     """Go there, and wait until its formulas are set."""
     tab.goto(address)
     tab.wait_for_function("() => !window.MathJax || !MathJax.startup || MathJax.startup.promise.then(() => true)")
+
+
+def arrive_again_unless(tab, shown: bool):
+    """Load a page once more if it does not show what was just stored.
+
+    About once in a hundred times the browser gives a page the store of a moment before, and no event for what it
+    missed; what was stored is there once the page is loaded again.
+    """
+    if not shown:
+        arrive(tab, tab.url)

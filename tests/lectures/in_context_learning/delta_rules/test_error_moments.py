@@ -42,9 +42,9 @@ def test_the_implicit_step_tends_to_a_projection():
 
 def test_chunks_and_depth_begin_with_linear_attention():
     one = float(forgetting.attention_risk(np.ones(4), 24))
-    assert float(theory.chunk_risk(4, 24, 24)) == pytest.approx(one)
-    assert float(theory.chunk_risk(4, 24, 1)) == pytest.approx(float(forgetting.lms_risk(4, 24)))
-    assert (np.diff(theory.chunk_risk(4, 24, np.array([1, 2, 3, 4, 6, 8, 12, 24]))) > 0).all()
+    assert float(forgetting.chunk_risk(4, 24, 24)) == pytest.approx(one)
+    assert float(forgetting.chunk_risk(4, 24, 1)) == pytest.approx(float(forgetting.lms_risk(4, 24)))
+    assert (np.diff(forgetting.chunk_risk(4, 24, np.array([1, 2, 3, 4, 6, 8, 12, 24]))) > 0).all()
     assert theory.deep_risk(1, 24, 4) == pytest.approx(one, rel=0.01)
     drawn = second_moments(24, np.eye(4), 20000)
     assert theory.deep_risk(3, 24, 4) == pytest.approx(descent_risk(3, drawn, np.eye(4)), rel=1e-6)

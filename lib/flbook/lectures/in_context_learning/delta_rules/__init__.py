@@ -21,7 +21,7 @@ from flbook.lectures.in_context_learning.delta_rules.chunked_descent import Chun
 from flbook.lectures.in_context_learning.delta_rules.kalman_filter import KalmanFilter
 from flbook.lectures.in_context_learning.delta_rules.update_rules import RULES, UpdateRules
 from flbook.lectures.in_context_learning.shared.drifting_prompts import DriftingPrompts
-from flbook.runs import Experiment, Grid, axis, labelled
+from flbook.runs import Experiment, Grid, axis, labelled, single_precision
 from flbook.shapes import Context
 
 TASKS = {"exact": (0.0, 1.0), "noisy": (1.0, 1.0), "drifting": (0.5, 0.98)}  # label noise, memory of the task
@@ -52,6 +52,7 @@ experiment = Experiment(
         "longer": ("Prompts of five lengths, minutes", dict(n=(5, 10, 20, 40, 80))),
     },
 )
+experiment.kept(single_precision)
 
 
 @experiment.cell
@@ -76,12 +77,6 @@ def cell(s: Setting, device: str) -> dict[str, torch.Tensor]:
     return {"risk": torch.stack([found[name] for name in s.rule]),
             "step": torch.stack([step.get(name, 0 * one) for name in s.rule]),
             "keep": torch.stack([keep.get(name, one) for name in s.rule])}
-
-
-@experiment.kept
-def kept(dataset: xr.Dataset) -> xr.Dataset:
-    """What the stored result keeps: everything, in float32."""
-    return dataset.astype("float32")
 
 
 run = experiment.run

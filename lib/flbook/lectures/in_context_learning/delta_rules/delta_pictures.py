@@ -12,6 +12,7 @@ from flbook import plots
 from flbook.lectures.in_context_learning.delta_rules import TASKS, error_moments
 from flbook.lectures.in_context_learning.delta_rules.kalman_filter import KalmanFilter
 from flbook.lectures.in_context_learning.delta_rules.update_rules import RULES
+from flbook.lectures.in_context_learning.shared import forgetting
 from flbook.lectures.in_context_learning.shared.drifting_prompts import DriftingPrompts
 from flbook.plots.look import MODELS, log_ticks
 from flbook.plots.schematic import Schematic, box, op, out, strip
@@ -104,7 +105,7 @@ def chunks(found: xr.DataArray, d: int) -> Figure:
     for n, colour, marker in zip(found.n.values, colours, "os^", strict=True):
         part = found.sel(n=n).dropna("chunk", how="all")
         b = np.geomspace(1, n, 200)
-        ax.loglog(b, error_moments.chunk_risk(d, n, b), "--", color=plots.THEORY, lw=1.2)
+        ax.loglog(b, forgetting.chunk_risk(d, n, b), "--", color=plots.THEORY, lw=1.2)
         ax.errorbar(part["chunk"], part.mean("seed"), part.std("seed"), fmt=marker, color=colour, mec="white", ms=8,
                     label=f"n = {n}")
     ax.set(xlabel="examples per chunk $b$", ylabel="risk $R$", title="The rarer the residual, the slower")

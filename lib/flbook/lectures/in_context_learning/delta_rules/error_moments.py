@@ -1,4 +1,4 @@
-r"""The exact risk of a memory that is written example by example, and of one that is written in chunks.
+r"""The exact risk of a memory that is written example by example.
 
 With the prediction :math:`\alpha\hat\beta_{l-1}` of the task :math:`\beta_l`, its error
 :math:`u_l = \alpha\hat\beta_{l-1} - \beta_l` has two moments per coordinate, :math:`e_l = E|u_l|^2/d` and
@@ -38,12 +38,17 @@ def step_moments(d: int, step: float, implicit: bool = False) -> Step:
     """
     require("step", step, Positive)
     if not implicit:
-        return Step(step, step**2 * (d + 2), step**2)
+        return _fixed(d, step)
     z, width = np.linspace(-40, 7, 801, retstep=True)
     q = np.exp(z)
     law = np.exp(z * d / 2 - q / 2 - d / 2 * np.log(2) - gammaln(d / 2)) * width  # density times dq
     eta = 1 / (1 / step + q)
     return Step(*(float(law @ part) / d for part in (eta * q, (eta * q) ** 2, eta**2 * q)))
+
+
+def _fixed(d: int, step: float) -> Step:
+    """The moments of one step size at every input; of a number below 0, too, since they are polynomials."""
+    return Step(step, step**2 * (d + 2), step**2)
 
 
 def risk(d: int, n: int, step: Step, residual: bool, keep: float = 1.0, memory: float = 1.0,
@@ -86,8 +91,7 @@ def risk(d: int, n: int, step: Step, residual: bool, keep: float = 1.0, memory: 
 
 def best_label_step(d: int, n: int, keep: float = 1.0, memory: float = 1.0, noise: float = 0.0) -> float:
     """The step at which a memory of labels is best after n examples: its risk is quadratic in the step."""
-    low, middle, high = (risk(d, n, Step(step, step**2 * (d + 2), step**2), False, keep, memory, noise)
-                         for step in (-1.0, 0.0, 1.0))
+    low, middle, high = (risk(d, n, _fixed(d, step), False, keep, memory, noise) for step in (-1.0, 0.0, 1.0))
     return (low - high) / (4 * ((low + high) / 2 - middle))
 
 
@@ -133,23 +137,3 @@ def deep_risk(layers: int, n: int, d: int, noise: float = 0.0, draws: int = 2000
     one, both = np.arange(layers), np.arange(layers)[:, None] + np.arange(layers)
     return float(d * (1 - power[one + 1] @ np.linalg.solve(power[both + 2] + noise**2 / n * power[both + 1],
                                                             power[one + 1])))
-
-
-def chunk_risk(d: int, n, chunk, noise: float = 0.0, step: float | None = None):
-    r"""Risk of one gradient step a chunk of b examples, on the chunk's mean squared error; n/b steps.
-
-    .. math:: R = d\,f^{n/b} + \eta^2\frac{d\sigma_y^2}b\,\frac{1 - f^{n/b}}{1 - f}, \qquad
-              f = 1 - 2\eta + \eta^2\Big(1 + \frac{d + 1}b\Big)
-
-    At the best step without noise, :math:`\eta = b/(b + d + 1)`, it is :math:`d\,(1 + b/(d + 1))^{-n/b}`.
-
-    Examples
-    --------
-    >>> round(float(chunk_risk(4, 20, 20)), 3)  # one chunk: linear attention, d (d + 1) / (n + d + 1)
-    0.8
-    """
-    n, chunk = np.asarray(n, float), np.asarray(chunk, float)
-    eta = chunk / (chunk + d + 1) if step is None else step
-    shrink = 1 - 2 * eta + eta**2 * (1 + (d + 1) / chunk)
-    rest = shrink ** (n / chunk)
-    return d * rest + eta**2 * d * noise**2 / chunk * (1 - rest) / (1 - shrink)

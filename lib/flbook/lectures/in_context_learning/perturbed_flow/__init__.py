@@ -25,7 +25,7 @@ from flbook.lectures.in_context_learning.perturbed_flow.saddles import guided_sh
 from flbook.lectures.in_context_learning.shared import mean_field
 from flbook.lectures.in_context_learning.shared.mean_field import Particles, Population
 from flbook.models.activations import centred_sigmoid
-from flbook.runs import Experiment, Grid, axis, lattice
+from flbook.runs import Experiment, Grid, axis, lattice, single_precision
 
 NoiseName = Literal["independent", "smooth", "guided", "steepest"]
 FALL = 0.2  # a loss lower by this share counts as escaped
@@ -87,12 +87,7 @@ def cell(s: Setting, device: str) -> dict[str, Tensor]:
 
 
 run = experiment.run
-
-
-@experiment.kept
-def kept(dataset: xr.Dataset) -> xr.Dataset:
-    """A larger run in single precision."""
-    return dataset.astype("float32")
+experiment.kept(single_precision)
 
 
 class Saddle(NamedTuple):

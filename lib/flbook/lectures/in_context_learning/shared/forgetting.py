@@ -66,6 +66,26 @@ def mamba_risk(covariance, n, noise: float = 0.0, alpha=None):
     return attention_risk(covariance, effective_samples(decay(n) if alpha is None else alpha, n), noise)
 
 
+def chunk_risk(d: int, n, chunk, noise: float = 0.0, step: float | None = None):
+    r"""Risk of one gradient step a chunk of b examples, on the chunk's mean squared error; n/b steps.
+
+    .. math:: R = d\,f^{n/b} + \eta^2\frac{d\sigma_y^2}b\,\frac{1 - f^{n/b}}{1 - f}, \qquad
+              f = 1 - 2\eta + \eta^2\Big(1 + \frac{d + 1}b\Big)
+
+    At the best step without noise, :math:`\eta = b/(b + d + 1)`, it is :math:`d\,(1 + b/(d + 1))^{-n/b}`.
+
+    Examples
+    --------
+    >>> round(float(chunk_risk(4, 20, 20)), 3)  # one chunk: linear attention, d (d + 1) / (n + d + 1)
+    0.8
+    """
+    n, chunk = np.asarray(n, float), np.asarray(chunk, float)
+    eta = chunk / (chunk + d + 1) if step is None else step
+    shrink = 1 - 2 * eta + eta**2 * (1 + (d + 1) / chunk)
+    rest = shrink ** (n / chunk)
+    return d * rest + eta**2 * d * noise**2 / chunk * (1 - rest) / (1 - shrink)
+
+
 def lms_risk(d: int, n, noise: float = 0.0, step: float | None = None):
     r"""Risk of online gradient descent with residuals, inputs and tasks standard normal, step :math:`1/(d + 2)`.
 
@@ -78,10 +98,7 @@ def lms_risk(d: int, n, noise: float = 0.0, step: float | None = None):
     >>> round(float(lms_risk(4, 10**6, noise=1.0)), 4)
     0.6667
     """
-    eta = 1 / (d + 2) if step is None else step
-    shrink = 1 - 2 * eta + eta**2 * (d + 2)
-    rest = shrink ** np.asarray(n, float)
-    return d * rest + eta**2 * d * noise**2 * (1 - rest) / (1 - shrink)
+    return chunk_risk(d, n, 1, noise, step)
 
 
 def falling_risk(d: int, n: int, noise: float = 0.0) -> float:
