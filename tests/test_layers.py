@@ -17,7 +17,7 @@ LAYERS = (
     {"shapes", "rng", "devices", "domains", "hermite", "fits", "runs", "claims"},
     {"data", "models", "theory", "estimators"},  # siblings: none imports another
     {"training"},
-    {"dynamics", "measures", "rivals"},
+    {"dynamics", "measures", "observe", "rivals"},
     {"lectures"},
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

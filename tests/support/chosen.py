@@ -8,7 +8,7 @@ from pathlib import Path
 TESTS = Path(__file__).parents[1]
 EXPERIMENTS = TESTS.parent / "lib" / "flbook" / "lectures"
 # What lies in tests/, one list or the other: sums in another order may change what these compute ...
-NUMERIC = {"data", "dynamics", "estimators", "lectures", "models", "theory", "training", "test_devices.py",
+NUMERIC = {"data", "dynamics", "estimators", "lectures", "models", "observe", "theory", "training", "test_devices.py",
            "test_doctests.py", "test_ensembles.py", "test_fits.py", "test_hermite.py", "test_measures.py",
            "test_rivals.py", "test_rng.py", "test_theory.py"}
 # ... and here nothing is added up: pages, pictures, files, sentences, imports, shapes.
