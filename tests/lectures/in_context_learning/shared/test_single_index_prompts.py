@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from flbook import hermite
-from flbook.lectures.in_context_learning.shared.single_index_prompts import SingleIndexPrompts, series
+from flbook.lectures.in_context_learning.shared.single_index_prompts import SingleIndexPrompts
 
 
 def test_a_prompt_bends_its_inputs_along_its_direction():
@@ -34,10 +34,12 @@ def test_moments_of_labels_directions_links_and_noise():
     assert torch.equal(normal.query, batch.query), "inputs stay when link and noise change"
 
 
-def test_links_differ_along_the_ensemble():
-    z = torch.linspace(-2, 2, 5).double().expand(2, 5)
-    values = series(torch.tensor([[0, 1.0, 0], [0, 0, 2.0]]).double(), z)
-    torch.testing.assert_close(values, torch.stack([z[0], 2 * (z[0] ** 2 - 1) / 2**0.5]))
+def test_every_prompt_has_the_link_that_it_says():
+    batch = SingleIndexPrompts(n=5, d=3, r=2, link=(0.0, 1.0), spread=(0.0, 0.0, 0.5), queries=3).draw(4, seed=(0, 1))
+    z = torch.einsum("sbnd,sbd->sbn", batch.query, batch.task)
+    c = batch.coefficients[..., None]
+    torch.testing.assert_close(batch.target, z + c[..., 2, :] * (z**2 - 1) / 2**0.5)
+    assert (c[..., 2, 0].abs() <= 0.5).all() and len(c[..., 2, 0].unique()) == 8
 
 
 @pytest.mark.parametrize("change, sentence", [

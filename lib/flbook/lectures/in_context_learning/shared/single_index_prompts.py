@@ -1,6 +1,8 @@
 """Single-index prompts: every prompt bends its inputs along a direction of its own, all directions in one subspace."""
 
 from dataclasses import dataclass
+from functools import reduce
+from itertools import zip_longest
 from typing import Literal, NamedTuple
 
 import torch
@@ -96,7 +98,7 @@ class SingleIndexPrompts(Checked):
 
     def draw(self, batch: int, seed: int | tuple[int, ...] = 0, step: int = 0, device="cpu",
              dtype: torch.dtype = torch.float64) -> IndexPrompts:
-        """One batch of prompts, a pure function of (seed, step); a tuple of seeds gives one leading axis.
+        """One batch of prompts, a pure function of (seed, step) on each kind of device; seeds give one leading axis.
 
         Directions, inputs, links and noise are drawn one by one, so inputs and directions stay when the others change.
         """
@@ -105,7 +107,8 @@ class SingleIndexPrompts(Checked):
 
         def drawn(how, what: str, *shape: int) -> Tensor:
             def one_seed(one):
-                return how((batch, *shape), generator=rng.generator(one, role.format(what)), dtype=dtype)
+                generator = rng.generator(one, role.format(what), device)
+                return how((batch, *shape), generator=generator, dtype=dtype, device=device)
 
             return rng.over_seeds(one_seed, seed)
 
@@ -113,27 +116,25 @@ class SingleIndexPrompts(Checked):
         inside = torch.nn.functional.normalize(drawn(torch.randn, "directions", self.r), dim=-1)
         task = torch.nn.functional.pad(inside, (0, self.d - self.r))
         coefficients = self._coefficients(drawn(torch.rand, "links", self.degree + 1))
-        clean = series(coefficients, torch.einsum("...r,...nr->...n", inside, x[..., : self.r]))
-        y = clean
+        y = clean = self._link(coefficients, torch.einsum("...r,...nr->...n", inside, x[..., : self.r]))
         if self.noise:
             noise = drawn(torch.randn, "noise", self.n + self.queries)
             y = clean + self.noise * (noise.sign() if self.law == "signs" else noise)
-        x, clean, y, task, coefficients = (part.to(device) for part in (x, clean, y, task, coefficients))
         n = self.n
         return IndexPrompts(Context(x[..., :n, :], y[..., :n]), x[..., n:, :], clean[..., n:], task, y[..., n:],
                             coefficients)
 
+    def _terms(self) -> list[tuple[float, float]]:
+        """c_k and s_k of every degree, missing ones 0."""
+        return list(zip_longest(self.link, self.spread, fillvalue=0.0))
+
     def _coefficients(self, uniform: Float[Tensor, "*E k"]) -> Float[Tensor, "*E k"]:
         """The coefficients of each prompt's link, from uniform numbers between 0 and 1."""
-        fixed, spread = (uniform.new_tensor([*given, *[0.0] * (self.degree + 1 - len(given))])
-                         for given in (self.link, self.spread))
-        return fixed + spread * (2 * uniform - 1)
+        of_degree = zip(self._terms(), uniform.unbind(-1), strict=True)
+        return torch.stack([fixed + spread * (2 * u - 1) for (fixed, spread), u in of_degree], -1)
 
-
-def series(coefficients: Float[Tensor, "*E k"], z: Float[Tensor, "*E n"]) -> Float[Tensor, "*E n"]:
-    r"""The links :math:`\sum_k c_k h_k(z)`, one for each member of the ensemble."""
-    value = 0 * z
-    for k, c in enumerate(coefficients.unbind(-1)):
-        if bool(c.any()):
-            value = value + c[..., None] * hermite.polynomial(k, z)
-    return value
+    def _link(self, coefficients: Float[Tensor, "*E k"], z: Float[Tensor, "*E n"]) -> Float[Tensor, "*E n"]:
+        r"""The links :math:`\sum_k c_k h_k(z)`, one for each prompt; degrees that no prompt has cost nothing."""
+        of_degree = zip(self._terms(), coefficients.unbind(-1), strict=True)
+        return reduce(torch.add, [c[..., None] * hermite.polynomial(k, z)
+                                  for k, (term, c) in enumerate(of_degree) if any(term)])
