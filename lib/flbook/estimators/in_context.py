@@ -78,7 +78,7 @@ class Ridge:
     def __call__(self, context: Context, query: Queries) -> Predictions:
         """Predictions at the queries."""
         size = context.x.shape[-1]
-        matrix = torch.as_tensor(self.lam).to(context.x)
+        matrix = torch.as_tensor(self.lam, dtype=context.x.dtype, device=context.x.device)
         matrix = matrix if matrix.ndim else matrix * torch.eye(size, dtype=context.x.dtype, device=context.x.device)
         gram = torch.einsum("...nd,...ne->...de", context.x, context.x) + matrix
         moment = torch.einsum("...n,...nd->...d", context.y, context.x)
