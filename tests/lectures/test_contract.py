@@ -50,6 +50,8 @@ LOOSE = {
     "in_context_learning/attention_landscape": (2e-3, 1e-6),
     "in_context_learning/bayes_gap": (1e-4, 1e-6),
     "in_context_learning/concept_prompts": (1e-4, 1e-6),
+    "in_context_learning/feature_depth": (1e-3, 1e-4),  # Adam in float32
+    "in_context_learning/learning_with_representations": (1e-3, 1e-4),  # float32 through four layers
     # Training in float32 on fresh batches ends elsewhere on another processor; "bent" is a search with many valleys.
     "in_context_learning/linear_attention": (0.1, 1e-4),  # three per cent in one of its cells, 1e-6 in most
     "in_context_learning/low_dimensional_targets": (1e-3, 1e-5),
@@ -77,8 +79,12 @@ TOO_LONG = {
                                            "test compares cells at less",
     "foundation_models/denoising_from_scratch": "float32's rounding steers training; the lecture's test compares what "
                                                 "needs no network, and the losses of the checkpoint",
+    "in_context_learning/feature_depth": "eighty networks are trained for minutes on a GPU; the lecture's test "
+                                         "recomputes the errors of those that are stored",
     "in_context_learning/fine_tuning": "float32's rounding steers hundreds of steps of Adam; the lecture's test "
                                        "compares the first ten",
+    "in_context_learning/pretrained_transformer": "twenty networks are trained on a GPU, whose prompts the CPU does not "
+                                                  "draw; its tests hold what a network is and what its risk is",
     "in_context_learning/pretraining_pools": "eighteen networks are trained for ten minutes; its test recomputes the "
                                              "errors of three of them",
     "in_context_learning/mean_field_features": "ten thousand steps a cell; the lecture's test compares the first "

@@ -90,3 +90,24 @@ def test_the_least_risk_in_three_ways():
         near.append(theory.best_risk((64,), wide.w.numpy(), wide.b.numpy(), 2, x)[0])
     assert floor[1] < near[1] < 1.6 * floor[1] and near[1] < near[0], "more neurons come closer"
     assert theory.floor(1e4, 64) == pytest.approx(1 / (1 + 2e4 / 64**2), rel=0.1), "n* = r²/2 (1/R - 1)"
+
+
+def test_the_least_risk_of_a_link_with_a_line():
+    n = np.array([1, 4, 64])
+    np.testing.assert_allclose(theory.floor(n, 3, line=1.0), 2 / (2 + n), rtol=1e-6)  # linear regression by averages
+    line, angle = 0.6, np.arange(64) * np.pi / 32
+    beta = np.stack([np.cos(angle), np.sin(angle)])  # all tasks of r = 2, exact for this degree
+    x = np.random.default_rng(0).standard_normal((20_000, 2))
+
+    def functions(x):
+        return np.stack([x[:, 0], x[:, 1], *((x.T**2 - 1) / 2**0.5), x[:, 0] * x[:, 1]])  # orthonormal
+
+    z = x @ beta
+    square = ((line * z + 0.8 * (z**2 - 1) / 2**0.5) ** 2).mean(1)  # E y² at every x
+    h = functions(x)
+    gram = (h / square) @ h.T / len(z)
+    tasks = np.stack([line * beta[0], line * beta[1], *(0.8 * beta**2), 0.8 * 2**0.5 * beta[0] * beta[1]])
+    strength = tasks @ tasks.T / len(angle)
+    for one, floor in zip(n, theory.floor(n, 2, line), strict=True):
+        inverse = one * gram @ np.linalg.inv(np.eye(5) + (one - 1) * strength @ gram)  # of h' A^-1 h
+        assert floor == pytest.approx(1 - np.trace(strength @ inverse @ strength), rel=0.02)

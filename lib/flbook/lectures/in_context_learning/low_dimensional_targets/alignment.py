@@ -137,7 +137,7 @@ def best_risk(n, w: np.ndarray, b: np.ndarray, r: int, x: np.ndarray, ridge: flo
     return np.array([1 - k * np.trace(np.linalg.solve(one + (k - 1) * g, g @ h)) for k in n])
 
 
-def floor(n, r: float, nodes: int = 20_000):
+def floor(n, r: float, line: float = 0.0, nodes: int = 20_000):
     r"""Least risk of attention that is linear in the labels, at prompts of n examples: endless neurons and pretraining.
 
     .. math:: R_n = \sum_{k=0,1}D_ks_k\,\frac{1 - s_k\tau_k}{1 + (n-1)s_k\tau_k}, \qquad
@@ -145,13 +145,17 @@ def floor(n, r: float, nodes: int = 20_000):
 
     The quadratics of S split into the trace, :math:`D_0 = 1` with :math:`s_0 = \frac1r`, and into
     :math:`D_1 = \frac{r(r+1)}2 - 1` others with :math:`D_1s_1 = 1 - \frac1r`; :math:`K_k(x)` is the sum of the squares
-    of an orthonormal basis. Derived in the lecture.
+    of an orthonormal basis. Derived in the lecture for the link h_2; in :math:`c_1h_1 + c_2h_2`, with `line` for
+    :math:`c_1`, the r lines of S join them, with :math:`D s = c_1^2`, and the strengths of the others get a factor
+    :math:`c_2^2`.
     """
     square = chi2.ppf((np.arange(nodes) + 0.5) / nodes, r)  # of |x_S|
-    label = (3 * square**2 / (r * (r + 2)) - 2 * square / r + 1) / 2
+    bent = 1 - line**2
+    label = line**2 * square / r + bent * (3 * square**2 / (r * (r + 2)) - 2 * square / r + 1) / 2
     trace = (square - r) ** 2 / (2 * r)
     rest, total = (square**2 - 2 * square + r) / 2 - trace, 0.0
-    for share, kernel, count in ((1 / r, trace, 1), (1 - 1 / r, rest, r * (r + 1) / 2 - 1)):
+    for share, kernel, count in ((line**2, square, r), (bent / r, trace, 1),
+                                 (bent * (1 - 1 / r), rest, r * (r + 1) / 2 - 1)):
         if count:
             product = share / count * (kernel / label).mean() / count
             total = total + share * (1 - product) / (1 + (np.asarray(n, float) - 1) * product)

@@ -1,22 +1,25 @@
 r"""A softmax transformer, pretrained on single-index prompts from a subspace of r of d dimensions.
 
 Claim (Oko et al. 2024, an observation, as reported): the examples that a trained transformer needs in a prompt grow
-with r and not with d. The link is :math:`(h_1 + h_2)/\sqrt2`: on :math:`h_2` alone a small network stays for long on
-a plateau.
+with r and not with d. The link is :math:`(h_1 + h_2)/\sqrt2`: on :math:`h_2` alone a network stays for long on a
+plateau.
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import torch
 
-from flbook.domains import Count, Natural, Positive
+from flbook.domains import Count, Fraction, Natural, Positive
 from flbook.lectures.in_context_learning.shared.single_index_prompts import IndexPrompts, SingleIndexPrompts
 from flbook.models.transformer import PromptTransformer
 from flbook.runs import Experiment, Grid, axis, single_precision
 from flbook.training.pretrain import PretrainingRun, Recipe, pretrain
 
-LINK = (0.0, 0.5**0.5, 0.5**0.5)
+LINE = 0.5**0.5
+WIDE = dict(seed=tuple(range(5)), context=tuple(range(1, 65)), n=64, width=128, heads=4, steps=3200, batch=64,
+            precision="bfloat16")  # fmt: skip
 BINS = 50  # of the loss over training steps
 TEST = 10_000_000  # step from which on prompts are those of the test: training sees none of them
 
@@ -25,6 +28,7 @@ TEST = 10_000_000  # step from which on prompts are those of the test: training 
 class Setting(Grid):
     """Everything the experiment depends on; tuples are the axes of the sweep. In the book: a hundred steps."""
 
+    line: tuple[Fraction, ...] = axis([LINE], "c₁ of the link c₁h₁ + c₂h₂")  # the squares sum to 1
     d: tuple[Count, ...] = axis([8], "input dimension d")
     r: tuple[Count, ...] = axis([2], "dimension of the subspace r")
     seed: tuple[Natural, ...] = axis([0], "seed")  # of a network's start, of its prompts and of its test
@@ -37,6 +41,7 @@ class Setting(Grid):
     batch: Count = 32
     lr: Positive = 1e-3
     warmup: Natural = 500
+    precision: Literal["float32", "bfloat16"] = "float32"
     points: Count = 2000  # test prompts of a seed
 
     def check(self) -> None:
@@ -47,10 +52,11 @@ class Setting(Grid):
 
 
 experiment = Experiment(
-    Setting, version=1, loops=("d", "r"), left=("seed", "context"),
+    Setting, version=1, loops=("line", "d", "r"), left=("seed", "context"), chunk={"line": 1, "d": 1, "r": 1},
+    stored="larger",
     gives={
         "risk": ("risk R", "1"),
-        "loss": ("mean squared error over all positions", "units of y²", ("d", "r", "seed", "step")),
+        "loss": ("mean squared error over all positions", "units of y²", ("line", "d", "r", "seed", "step")),
     },
     beside={"step": (lambda s: ends(s)[1:], "training step")},
     presets={
@@ -59,6 +65,12 @@ experiment = Experiment(
             points=10)),
         "longer": ("One network of 205,000 weights for each d and r: half an hour of one core", dict(
             d=(16, 32), r=(2, 4), context=tuple(range(1, 33)), steps=5000)),
+        "larger": ("Networks of 800,000 weights, five starts: two minutes of a GPU", dict(
+            d=(16, 64), r=(2, 4), **WIDE)),
+        "eight": ("The same with a subspace of eight dimensions: training is not finished", dict(
+            d=(16,), r=(8,), **WIDE)),
+        "plateau": ("The link h₂ alone, beside that with a line", dict(
+            line=(0.0, LINE), seed=(0, 1), context=tuple(range(1, 33)), steps=3000)),
         "gpu": ("The literature's width and depth, ten starts, up to 16 of 64 dimensions: many hours on a GPU", dict(
             d=(16, 32, 64), r=(2, 4, 8, 16), seed=tuple(range(10)), context=tuple(range(1, 129)), n=128, width=256,
             layers=12, heads=8, steps=100_000, lr=1e-4)),
@@ -70,14 +82,18 @@ experiment.kept(single_precision)
 @experiment.cell
 def cell(s: Setting, device: str) -> dict[str, np.ndarray | torch.Tensor]:
     """Risk of the trained networks at every length of a fresh prompt, and their losses on the way."""
-    about = {name: getattr(s, name) for name in ("d", "r", "seed", *SIZES)}
-    found = train(s, device, experiment.training_file(device, about) if s.steps > 1000 else None)
+    found = train(s, device, experiment.training_file(device, about(s)) if s.steps > 1000 else None)
     losses = np.stack([found.history.loss.values[a:b].mean(0) for a, b in zip(ends(s), ends(s)[1:], strict=False)], -1)
     return {"risk": risk(s, found.model, device), "loss": losses}
 
 
-SIZES = ("n", "width", "layers", "heads", "steps", "batch", "lr", "warmup")
 run = experiment.run
+
+
+def about(s: Setting) -> dict:
+    """What the weights of one cell depend on."""
+    names = ("line", "d", "r", "seed", "n", "width", "layers", "heads", "steps", "batch", "lr", "warmup", "precision")
+    return {"experiment": experiment.name, "version": experiment.version} | {name: getattr(s, name) for name in names}
 
 
 def ends(s: Setting) -> np.ndarray:
@@ -87,13 +103,13 @@ def ends(s: Setting) -> np.ndarray:
 
 def prompts(s: Setting) -> SingleIndexPrompts:
     """The prompts of a cell: n examples and a query, which is the last position."""
-    return SingleIndexPrompts(n=s.n, d=s.d, r=s.r, link=LINK)
+    return SingleIndexPrompts(n=s.n, d=s.d, r=s.r, link=(0.0, s.line, (1 - s.line**2) ** 0.5))
 
 
 def train(s: Setting, device: str = "cpu", checkpoint=None) -> PretrainingRun:
     """The networks of one d and r, one for each seed, trained on fresh prompts, and their losses."""
+    recipe = Recipe(s.steps, s.batch, s.lr, s.warmup, weight_decay=0.01, precision=s.precision)
     network = PromptTransformer(s.d, s.n, s.width, s.layers, s.heads, seed=s.seed)
-    recipe = Recipe(s.steps, s.batch, s.lr, s.warmup, weight_decay=0.01)
     return pretrain(network, prompts(s), recipe, s.seed, device, squared_errors, checkpoint)
 
 

@@ -78,10 +78,38 @@ def lengths(in_d: Mapping[str, xr.DataArray], in_r: xr.DataArray, level: float) 
     return fig
 
 
-def least_length(r: float, level: float) -> float:
+def least_length(r: float, level: float, line: float = 0.0) -> float:
     """The n at which the least risk of attention takes a level."""
     n = np.geomspace(1, 4000, 400)
-    return float(np.exp(np.interp(-level, -theory.floor(n, r, 4000), np.log(n))))
+    return float(np.exp(np.interp(-level, -theory.floor(n, r, line, nodes=4000), np.log(n))))
+
+
+@plots.look.styled
+def transformer(trained: xr.DataArray, solvers: xr.DataArray) -> Figure:
+    """Risk of trained transformers over the examples of a prompt, at two r, between three rules that bracket it.
+
+    `trained` has the dimensions (d, r, seed, context), `solvers` (unknowns, rule, context), with the best choices.
+    """
+    fig, panels = plots.panels(2, sharey=True)
+    line, n = 0.5**0.5, np.arange(1, 65)
+    for r, ax in zip(trained.r.values, panels, strict=True):
+        ax.plot(n, theory.floor(n, float(r), line), "--", color=plots.THEORY, lw=1.4, label="least, linear in labels")
+        for d, marker in zip(trained.d.values, "vo", strict=True):
+            one = trained.sel(r=r, d=d, context=[1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64])
+            ax.plot(one.context, one.mean("seed"), marker + "-", color="#00707A", mfc="white" if d == 16 else None,
+                    mec="#00707A", ms=6, label=f"transformer, $d = {d}$")
+        for unknowns, name in ((64, "phase retrieval (told the link)"), (int(r), "Bayes (told link and subspace)")):
+            colour, marker, _ = _LOOKS[name]
+            one = solvers.sel(rule="told the link", unknowns=unknowns)
+            ax.plot(one.context, np.maximum(one, 2.2e-3), marker + "-", color=colour, ms=6, mec="white", mew=0.5,
+                    label="told link and subspace" if unknowns == r else "told the link, $d = 64$")
+        ax.axhline(1, color=plots.CHANCE, ls=":")
+        ax.set(xscale="log", yscale="log", ylim=(2e-3, 3), xlim=(0.9, 140), xlabel="examples in the prompt $n^*$")
+        ax.set_title(f"Subspace of {r} dimensions")
+        plots.log_ticks(ax)
+    panels[0].set(ylabel="risk $R$")
+    fig.legend(*panels[0].get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=9)
+    return fig
 
 
 @plots.look.styled
