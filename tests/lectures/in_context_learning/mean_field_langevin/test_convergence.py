@@ -5,6 +5,7 @@ import pytest
 
 from flbook.lectures.in_context_learning.mean_field_langevin.convergence import (
     LinearNeurons,
+    bakry_emery,
     chaos_constant,
     holley_stroock,
     kramers,
@@ -48,6 +49,15 @@ def test_constants():
     interacting, independent = chaos_constant(covariance, MODEL.lam)
     assert interacting == pytest.approx(EXCESS, rel=1e-12)
     assert independent == pytest.approx(MODEL.lam / 2 * (s / MODEL.decay).sum(), rel=1e-12)
+
+
+def test_curvature_bounds_a_convex_potential_and_says_nothing_of_two_wells():
+    theta = np.linspace(-3, 3, 601)
+    potential = np.stack([0.5 * theta**2 / 2 + np.cosh(theta) - 1, (theta**2 - 1) ** 2 / 4])  # V'' at 0: 3/2 and -1
+    found = bakry_emery(potential, theta[1] - theta[0], [0.2, 0.1])
+    np.testing.assert_allclose(found, [7.5, 0.0], rtol=1e-4)
+    gaussian = MODEL.decay * theta[None] ** 2 / 2
+    assert bakry_emery(gaussian, theta[1] - theta[0], MODEL.lam)[0] == pytest.approx(MODEL.log_sobolev)
 
 
 def test_kramers_of_a_quartic():

@@ -27,6 +27,7 @@ def test_rates_are_ordered_and_measured_ones_are_linearised():
     found = lecture.rates(lecture.grid(TINY))
     assert (found.a_priori < found.at_rest).all() and (found.at_rest < found.frozen_rate).all()
     assert (found.frozen_rate < found.rate).all()
+    assert (found.curved < found.frozen_rate).all() and float(found.curved[0]) > 10 * float(found.at_rest[0])
     np.testing.assert_allclose(found.measured, found.rate, rtol=0.02)
 
 

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from flbook.data.prompts import LinearPrompts, TaskPool
+from flbook.estimators import DiscreteMMSE, Ridge
 from flbook.lectures.in_context_learning.task_diversity import pool_information as information
 from flbook.shapes import Context
 
@@ -45,6 +46,25 @@ def test_the_own_weight_is_that_of_bayes_rule_and_above_its_bound():
         torch.testing.assert_close(weight, torch.softmax(-misfit / 0.5, -1)[:, 0])
         assert float(weight.mean()) > float(information.recalled(density, size).mean()) - 0.1
     assert (found[0] >= found[1]).all() and (found[1] >= found[2]).all()
+
+
+def test_pools_that_grow_are_answered_by_bayes_rule():
+    found = information.growing_pools(2, 4, 0.5, (1, 3, 50), prompts=6)
+    drawn, pools = LinearPrompts(n=4, d=2, noise=0.5).draw(6, 0), TaskPool(300, 0).tasks(2).reshape(6, 50, 2)
+    for size in (1, 3, 50):
+        errors = {"own": 0.0, "fresh": 0.0}
+        for k, task in enumerate(drawn.task):
+            context = Context(*(part[k] for part in drawn.context))
+            for name, pool in (("own", torch.cat([task[None], pools[k, : size - 1]])), ("fresh", pools[k, :size])):
+                guess = DiscreteMMSE(pool, 0.5).weights(context)
+                errors[name] += float((guess - task).square().mean()) / 6
+        for name, error in errors.items():
+            assert float(found[name].sel(size=size)) == pytest.approx(error, rel=1e-9, abs=1e-15)
+    weight = information.own_weight(2, 4, 0.5, (3,), seed=0, prompts=6)
+    assert float(found.weight.sel(size=1)) == 1
+    assert float(found.weight.sel(size=3)) == pytest.approx(float(weight.mean()), abs=0.3)
+    gap = Ridge(0.25)(drawn.context, torch.eye(2).double().expand(6, 2, 2)) - drawn.task
+    assert float(found.ridge) == pytest.approx(float(gap.square().mean()))
 
 
 def test_half_of_the_weight_is_lost_near_the_exponential_of_the_information():

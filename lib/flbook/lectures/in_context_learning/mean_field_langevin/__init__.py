@@ -16,6 +16,7 @@ import xarray as xr
 from flbook import devices, rng
 from flbook.domains import Count, Natural, NonNegative, Positive
 from flbook.lectures.in_context_learning.mean_field_langevin.convergence import (
+    bakry_emery,
     chaos_constant,
     holley_stroock,
     kramers,
@@ -152,7 +153,8 @@ def descent(setting: Setting, device: str = "cpu") -> xr.Dataset:
     flow, path, end = densities(setting)
     gibbs = np.stack([flow.gibbs(mu) for mu in path])
     varies = np.stack([np.ptp(flow.forces(mu), axis=-1) for mu in path])
-    alpha = holley_stroock(varies, flow.lam, flow.decay)
+    curved = np.stack([bakry_emery(flow.potential(mu), flow.cell, flow.lam) for mu in path])
+    alpha = np.maximum(holley_stroock(varies, flow.lam, flow.decay), curved)
     steps = np.diff(setting.times)[:, None] * np.minimum(alpha[1:], alpha[:-1])
     gap = np.stack([flow.free_energy(mu) for mu in path]) - flow.free_energy(end)
     bound = gap[0] * np.exp(-2 * flow.lam * np.vstack([np.zeros_like(alpha[:1]), np.cumsum(steps, 0)]))
@@ -179,6 +181,7 @@ def rates(flow: GridFlow, dt: float = 0.01) -> xr.Dataset:
         "rate": (slowest, "slowest rate of the objective, linearised"),
         "frozen_rate": (flow.slowest(end, frozen=True)[0], "the same in the frozen potential"),
         "at_rest": (2 * flow.lam * holley_stroock(varies, flow.lam, flow.decay), "guaranteed rate at the minimiser"),
+        "curved": (2 * flow.lam * bakry_emery(flow.potential(end), flow.cell, flow.lam), "the same, by the curvature"),
         "a_priori": (2 * flow.lam * holley_stroock(largest, flow.lam, flow.decay), "guaranteed rate, a priori"),
         "kramers": (kramers(flow.potential(end), flow.cell, flow.lam), "rate of a symmetric double well"),
     }

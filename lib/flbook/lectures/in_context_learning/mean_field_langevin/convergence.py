@@ -81,6 +81,21 @@ def holley_stroock(
     return decay / np.asarray(lam) * np.exp(-np.asarray(oscillation) / np.asarray(lam))
 
 
+def bakry_emery(potential: NDArray, cell: float, lam: ArrayLike) -> NDArray[np.floating]:
+    r"""A lower bound on the log-Sobolev constant of :math:`e^{-V/\lambda}`,
+
+    .. math:: \alpha \ge \min_\theta V''(\theta)/\lambda .
+
+    It is 0, and says nothing, where the potential is not convex.
+
+    potential: V on equal cells, shape ``(*E, grid)``, which outside of them bends no less.
+
+    Source: Bakry and Emery (1985).
+    """
+    bend = np.diff(potential, 2, axis=-1) / cell**2
+    return np.maximum(bend.min(-1), 0) / np.asarray(lam)
+
+
 def kramers(potential: NDArray, cell: float, lam: ArrayLike) -> NDArray[np.floating]:
     r"""The rate of the objective in a symmetric double well at low temperature,
 

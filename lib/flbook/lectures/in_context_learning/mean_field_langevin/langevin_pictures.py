@@ -49,16 +49,18 @@ def landscapes(share: np.ndarray, moved: np.ndarray, mixed: np.ndarray) -> Figur
 
 
 def rates(smooth: xr.Dataset, wells: xr.Dataset, tilted: xr.Dataset) -> Figure:
-    """Measured rates over the inverse temperature, beside the held, the guaranteed and the barrier's rate.
+    """Measured rates over the inverse temperature, beside the frozen, the guaranteed and the barrier's rate.
 
     wells, tilted: of two wells whose sides the data do not see, and see; `tilted` has `kramers` with its factor.
     """
     fig, axes = plots.panels(2, sharey=True)
     titles = "One well, tanh: no barrier at rest", "Two wells, cos: a barrier at rest"
     for ax, found, title in zip(axes, (smooth, wells), titles, strict=True):
-        ax.semilogy(1 / found.lam, found.at_rest, color=plots.NOISE, label="guaranteed")
+        ax.semilogy(1 / found.lam, found.at_rest, color=plots.NOISE, label=r"guaranteed, $e^{-B/\lambda}$")
         ax.set(ylabel="rate of the objective", title=title, xlabel=r"inverse temperature $1/\lambda$")
-    axes[0].semilogy(1 / smooth.lam, smooth.frozen_rate, "-.", color=plots.TRAIN, label="potential held")
+    bent = smooth.isel(lam=np.flatnonzero(smooth.curved > 0))
+    axes[0].semilogy(1 / bent.lam, bent.curved, ":", lw=3, color=plots.NOISE, label="guaranteed, curvature")
+    axes[0].semilogy(1 / smooth.lam, smooth.frozen_rate, "-.", color=plots.TRAIN, label="frozen potential")
     axes[0].semilogy(1 / smooth.lam, smooth.rate, "--", color=plots.THEORY, label="derived")
     for found in (tilted, wells):
         axes[1].semilogy(1 / found.lam, found.kramers, "--", color=plots.THEORY)

@@ -65,18 +65,20 @@ def pools(error: xr.DataArray, attention: np.ndarray) -> Figure:
     return fig
 
 
-def posterior(tasks: np.ndarray, weights: np.ndarray, truth: np.ndarray, marks: Mapping[str, np.ndarray]) -> Figure:
-    """A pool in two dimensions, every task as large as its posterior weight, and where two rules put the task."""
-    fig, (ax,) = plots.panels()
-    ax.scatter(*tasks.T, s=2, color=plots.TRAIN, alpha=0.6)
-    ax.scatter(*tasks.T, s=600 * weights, color=plots.SIGNAL, alpha=0.5, lw=0, label="weight of a task")
-    ax.plot(*truth, "*", color=plots.NOISE, ms=10, label="true task")
-    looks = {"ridge": ("h", "#3D5FA3", 11), "pool's Bayes rule": ("X", plots.THEORY, 8)}
-    for name, (marker, colour, size) in looks.items():
-        ax.plot(*marks[name], marker, color=colour, ms=size, mec="white", label=name)
-    ax.set(xlim=(-2.6, 2.6), ylim=(-2, 2), xlabel=r"$\beta^{(1)}$", ylabel=r"$\beta^{(2)}$", aspect="equal")
-    ax.set_title(f"A pool of {len(tasks):,} tasks")
-    plots.shared_legend([ax])
+def growing(found: xr.Dataset) -> Figure:
+    """What the pool's Bayes rule loses on its own and on fresh tasks over the size of the pool, and the own weight."""
+    fig, axes = plots.panels(2)
+    axes[0].loglog(found["size"], found.own.where(found["size"] > 1), color=plots.SIGNAL, lw=3, label="its own tasks")
+    axes[0].loglog(found["size"], found.fresh, "--", color=plots.NOISE, lw=2.5, label="fresh tasks")
+    axes[0].axhline(float(found.ridge), color=plots.THEORY, lw=1.2, label="ridge, on both")
+    axes[0].set(title="The pool's Bayes rule errs on", ylabel="squared error over $d$")
+    axes[1].semilogx(found["size"], found.weight, color=plots.SIGNAL, lw=3, label="own task's weight")
+    axes[1].semilogx(found["size"], found.bound, "--", color=plots.TRAIN, lw=2, label="its bound")
+    axes[1].set(title="Weight of a prompt's own task", ylabel="weight", ylim=(0, 1.1))
+    for ax in axes:
+        ax.axvline(np.exp(float(found.information)), color=plots.THEORY, ls=":")
+        ax.set_xlabel("tasks in the pool $M$")
+        ax.legend(fontsize=9)
     return fig
 
 

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from flbook.data.prompts import LinearPrompts, TaskPool
 from flbook.domains import Positive, require
+from flbook.estimators import Ridge
 from flbook.runs import labelled
 from flbook.shapes import Context
 
@@ -74,6 +75,43 @@ def own_weight(d: int, n: int, noise: float, sizes: tuple[int, ...], seed: int, 
     own = exponent((moment * task).sum(-1), torch.einsum("bd,bde,be->b", task, gram, task))
     mass = torch.logcumsumexp(rivals, -1)[:, [size - 2 for size in sizes]]  # of M - 1 others
     return torch.sigmoid(own[:, None] - mass).T
+
+
+def growing_pools(d: int, n: int, noise: float, sizes: tuple[int, ...], seed: int = 0,
+                  prompts: int = 240) -> xr.Dataset:
+    r"""What the pool's Bayes rule makes of pools that hold a prompt's own task, and of pools of other tasks alone.
+
+    Over size, means over prompts: squared errors over d, :math:`|\hat\beta - \beta|^2/d`, of the rule with the own task
+    in the pool (`own`) and without it (`fresh`), the weight of the own task (`weight`) and its bound (`bound`, see
+    `recalled`); without an axis the error of ridge regression (`ridge`) and the `information` in a prompt. Each prompt
+    has pools of its own, of which the larger hold the smaller.
+    """
+    drawn = LinearPrompts(n=n, d=d, noise=noise).draw(prompts, seed)
+    (x, y), task = drawn.context, drawn.task
+    others = TaskPool(prompts * max(sizes), seed).tasks(d).reshape(prompts, -1, d)
+
+    def exponents(tasks: Tensor) -> Tensor:
+        misfit = y[:, None] - torch.einsum("bmd,bnd->bmn", tasks, x)
+        return -misfit.square().sum(-1) / (2 * noise**2)
+
+    rivals, own = exponents(others), exponents(task[:, None])
+    top = torch.maximum(rivals.amax(1, keepdim=True), own)
+    p, p_own = torch.exp(rivals - top), torch.exp(own - top)
+    start = torch.zeros_like(p_own)
+    mass = torch.cat([start, p.cumsum(1)], 1)[..., None]  # of the first 0, 1, 2, ... other tasks
+    moment = torch.cat([start[..., None] * task[:, None], (p[..., None] * others).cumsum(1)], 1)
+    last, p_own = torch.tensor(sizes), p_own[..., None]
+    held = mass[:, last - 1] + p_own
+    estimates = {"own": (moment[:, last - 1] + p_own * task[:, None]) / held, "fresh": moment[:, last] / mass[:, last]}
+    columns = {name: (guess - task[:, None]).square().mean((0, 2)) for name, guess in estimates.items()}
+    density = information_density(drawn.context, task, noise)
+    columns["weight"] = (p_own / held).mean((0, 2))
+    columns["bound"] = torch.stack([recalled(density, size).mean() for size in sizes])
+    axes = torch.eye(d, dtype=x.dtype).expand(prompts, d, d)
+    found = labelled({name: (("size",), column.numpy(), name) for name, column in columns.items()},
+                     {"size": ("size", list(sizes), "tasks in the pool")})
+    return found.assign(ridge=float((Ridge(noise**2)(drawn.context, axes) - task).square().mean()),
+                        information=float(mean_information(x, noise).mean()))
 
 
 LAWS = ((2, 2, 0.5), (2, 8, 0.5), (2, 32, 0.5), (4, 2, 0.5), (4, 4, 0.5), (4, 8, 0.5), (4, 16, 0.5), (8, 4, 0.5),
