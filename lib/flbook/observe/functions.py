@@ -1,9 +1,11 @@
 """A network as a function of its parameters: what every observation asks for."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import torch
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 Network = Callable[[dict[str, Tensor], Tensor], Tensor]
 STATEFUL = (nn.modules.batchnorm._BatchNorm, nn.modules.dropout._DropoutNd)
@@ -72,7 +74,8 @@ def outputs(f: Network, params: dict[str, Tensor], x: Tensor) -> Tensor:
     ValueError
         If they have another shape.
     """
-    values = f(params, x)
+    with derivable():
+        values = f(params, x)
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     if values.ndim not in (1, 2) or values.shape[0] != x.shape[0]:
@@ -95,3 +98,14 @@ def single(f: Network) -> Callable[[dict[str, Tensor], Tensor], Tensor]:
         Of parameters and one input without the axis of the samples; returns ``(k,)``, with k = 1 for one output.
     """
     return lambda params, x: outputs(f, params, x[None]).reshape(-1)
+
+
+def derivable() -> AbstractContextManager:
+    """Attention by plain products, which can be differentiated twice and sample by sample; fused kernels cannot.
+
+    Returns
+    -------
+    AbstractContextManager
+        To be entered around a call of the network.
+    """
+    return sdpa_kernel(SDPBackend.MATH)

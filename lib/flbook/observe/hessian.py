@@ -10,6 +10,7 @@ from torch.func import grad, jvp
 
 from flbook import rng
 from flbook.domains import Count, Natural, Positive, checked_arguments
+from flbook.observe.functions import derivable
 
 Params = dict[str, Tensor]
 Loss = Callable[[Params], Tensor]
@@ -45,7 +46,8 @@ def product(loss: Loss, params: Params, direction: Params) -> Params:
     dict
         Like `params`.
     """
-    return jvp(grad(loss), (params,), (direction,))[1]
+    with derivable():
+        return jvp(grad(loss), (params,), (direction,))[1]
 
 
 @checked_arguments
