@@ -100,11 +100,18 @@ def ntk(f: Network, params: dict[str, Tensor], x: Tensor, other: Tensor | None =
     def block(left: list[Tensor], right: list[Tensor]) -> Tensor:
         return reduce(torch.add, [a @ b.T for a, b in zip(left, right, strict=True)])
 
-    rows = []
-    for some in x.split(chunk):
+    if other is not None:
+        return torch.cat([torch.cat([block(left, flat(more)) for more in other.split(chunk)], 1)
+                          for left in map(flat, x.split(chunk))])
+    parts = x.split(chunk)
+    blocks: dict[tuple[int, int], Tensor] = {}
+    for i, some in enumerate(parts):  # by symmetry half of the gradients need not be taken again
         left = flat(some)
-        rows.append(torch.cat([block(left, flat(more)) for more in (x if other is None else other).split(chunk)], 1))
-    return torch.cat(rows)
+        blocks[i, i] = block(left, left)
+        for j in range(i):
+            blocks[i, j] = block(left, flat(parts[j]))
+            blocks[j, i] = blocks[i, j].T
+    return torch.cat([torch.cat([blocks[i, j] for j in range(len(parts))], 1) for i in range(len(parts))])
 
 
 @checked_arguments
