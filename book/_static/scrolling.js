@@ -29,7 +29,8 @@
   function start() {
     const sizes = new ResizeObserver(changes => changes.forEach(({target}) => look(target)));
     for (const formula of document.querySelectorAll(".bd-article .math > mjx-container")) {
-      const box = formula.closest("p, li, td, th, dd, div"); // a formula within a line is not broken
+      // a formula within a line is not broken; the paragraph of a choice lies within a line, and has no width of its own
+      const box = formula.closest("label") || formula.closest("p, li, td, th, dd, div");
       formulas.set(box, [...formulas.get(box) || [], formula]);
     }
     [...document.querySelectorAll(BOXES), ...formulas.keys()].forEach(box => sizes.observe(box));

@@ -60,6 +60,11 @@ def test_it_opens_where_it_is_told(show):
         show(opens=3)
 
 
+def test_large_numbers_are_said_whole(show):
+    data, _ = show(lambda value: draw(1), values=(10_000.5, 8_000_000, 0.125), alt=lambda value: f"At {value}.")
+    assert "<strong>8\u202f000\u202f000</strong>" in data["text/html"] and '"text": "0.125"' in data["text/html"]
+
+
 def test_one_output_for_every_place(show):
     data, metadata = show()
     png = base64.b64decode(data["image/png"])

@@ -162,9 +162,15 @@ def _saved(figures):
         yield from ([small(picture, colours) for picture in pictures] for colours in palettes)
 
 
+def _number(value):
+    """A number as a reader says it: 8 000 000 and no 8e+06."""
+    whole = 10_000 <= abs(value) < 1e15 and value == int(value)
+    return f"{int(value):,}".replace(",", "\u202f") if whole else f"{value:.4g}"
+
+
 def _html(pngs, size, values, label, alts, first, map=False):
     """The figure with its slider; all of it derives from the arguments, so it is the same at every run."""
-    texts = [value if isinstance(value, str) else f"{value:.4g}" for value in values]
+    texts = [value if isinstance(value, str) else _number(value) for value in values]
     images = [base64.b64encode(png).decode() for png in pngs]
     identity = "frames-" + hashlib.sha256("".join([label, *texts, *alts, *images]).encode()).hexdigest()[:12]
     rows = [

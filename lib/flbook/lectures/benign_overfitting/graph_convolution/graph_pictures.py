@@ -49,7 +49,7 @@ def borders(error: xr.DataArray, n: int, found: Mapping[str, tuple[fits.Fit, xr.
     right.set(ylim=(1e-3, 0.8), xlabel="$D + 1$", ylabel=r"$n\,\mathrm{SNR}^q$ at test error 1/4")
     right.set_xticks((13, 25, 49), ("13", "25", "49"))
     right.set_xticks([], minor=True)
-    right.set_title("Noise that nobody shares would help more")
+    right.set_title("Private noise would help more")
     right.legend(title="exponent in D + 1", loc="lower left")
     return fig
 

@@ -113,8 +113,10 @@ def usual(rows: Mapping[str, tuple[xr.DataArray, fits.Fit]]) -> Figure:
 def layers(run: xr.Dataset, sizes: Mapping[str, float]) -> Figure:
     """Lengths of both layers over time for two sizes of the output weights; sizes: title -> v_0."""
     fig, axes = plots.panels(2, sharex=True, sharey=True)
+    lines = {"filter": "filter |w|", "output": "output weight |v|"}
+    lengths = run[list(lines)].sel(v_0=list(sizes.values())).to_array()
+    axes[0].set_ylim(0.5 * float(lengths.min()), 2 * float(lengths.max()))  # before labels stand at the lines' ends
     for ax, (title, v_0) in zip(axes, sizes.items(), strict=True):
-        lines = {"filter": "filter |w|", "output": "output weight |v|"}
         plots.learning_curves(run.sel(v_0=v_0), lines, x="time", log="xy", title=title, ax=ax)
         ax.set(xlabel="learning time κt", ylabel="length")
     return fig

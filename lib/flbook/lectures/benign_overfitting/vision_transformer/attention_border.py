@@ -23,13 +23,13 @@ from flbook.training.fit import fit
 
 @dataclass(frozen=True)
 class Setting(Grid):
-    """Everything the experiment depends on."""
+    """Everything the experiment depends on. In the book: a glance at two numbers of tokens and two times."""
 
-    tokens: tuple[Annotated[int, Range(3)], ...] = axis([4, 8, 16, 32], "tokens L")
-    sigma_0: tuple[NonNegative, ...] = axis([1e-4, 1e-3, 1e-2, 1e-1], "initial queries and keys σ₀")
-    steps: tuple[Natural, ...] = axis([100, 400, 1600], "steps t")
-    ratio: tuple[Positive, ...] = axis(around(1.0, 4, 1 / 16), "n SNR² over closed form")
-    seed: tuple[Natural, ...] = axis(range(10), "seed")
+    tokens: tuple[Annotated[int, Range(3)], ...] = axis([4, 16], "tokens L")
+    sigma_0: tuple[NonNegative, ...] = axis([1e-2], "initial queries and keys σ₀")
+    steps: tuple[Natural, ...] = axis([100, 400], "steps t")
+    ratio: tuple[Positive, ...] = axis(around(1.0, 2, 1 / 8), "n SNR² over closed form")
+    seed: tuple[Natural, ...] = axis(range(4), "seed")
     n: Count = 4  # samples
     d: Count = 1000000  # token dimension
     h: Count = 4  # width of queries and keys
@@ -39,10 +39,13 @@ class Setting(Grid):
 
 experiment = Experiment(
     Setting, version=1, loops=("tokens", "sigma_0", "steps"), left=("seed", "ratio"), chunk={"tokens": 1, "sigma_0": 1},
-    gives={"signal_fresh": vision_transformer.GIVES["signal_fresh"]}, stored="book",
+    gives={"signal_fresh": vision_transformer.GIVES["signal_fresh"]}, stored="longer",
     presets={
         "tiny": ("Two settings in a blink", dict(
             tokens=(4,), sigma_0=(0.01,), steps=(20, 40), ratio=(0.8, 1.2), seed=(0, 1), d=400, points=8)),
+        "longer": ("Four numbers of tokens, four starts and three times, near the border", dict(
+            tokens=(4, 8, 16, 32), sigma_0=(1e-4, 1e-3, 1e-2, 1e-1), steps=(100, 400, 1600),
+            ratio=around(1.0, 4, 1 / 16), seed=tuple(range(10)))),
     },
 )  # fmt: skip
 experiment.kept(single_precision)

@@ -91,7 +91,7 @@ def steps(network: xr.DataArray, linear: xr.DataArray, line: float, root: float)
     ax.text(root * 1.05, 0.078, r"$\eta = \sqrt{N}$")
     ax.text(1, line + 0.0015, "best line")
     ax.set(xscale="log", xlabel=r"step size $\eta$", ylabel="risk R", ylim=(0, 0.095))
-    ax.set_title("It leaves its linear equivalent, then the best line")
+    ax.set_title("It leaves its equivalent, then the best line")
     ax.legend(loc="lower left")
     plots.log_ticks(ax)
     return fig

@@ -82,7 +82,7 @@ def kernels(laws: Mapping[str, tuple[xr.DataArray, Fit]], flips: xr.DataArray) -
     fig, axes = plots.panels(2)
     plots.exponents(laws, "width", {"tanh": -1.0}, ylabel="kernel, relative movement", title="The lazy kernel",
                     ax=axes[0])  # fmt: skip
-    plots.series({"closed less opened": flips}, "width", title="Gates close more than they open",
+    plots.series({"closed less opened": flips}, "width", title="More gates close than open",
                  lines={"N^(-1/2)": _root(flips)}, ax=axes[1])  # fmt: skip
     return fig
 

@@ -156,7 +156,7 @@ def turned(true: xr.Dataset, coins: xr.Dataset, limit: float, ranks: Mapping[str
         right.semilogx(n, [fit.value for fit in row], mark + "-", c=colour, mec="white", ms=7, label=name)
     right.axhline(0, color=plots.CHANCE, ls=":")
     right.set(xlabel=COUNT, ylabel="rank correlation with the gap", title="Does it know the larger gap?", ylim=(-1, 1))
-    right.legend(loc="lower left")
+    fig.legend(*right.get_legend_handles_labels(), loc="outside lower center", ncols=2, fontsize=9)
     for ax in (left, right):
         _few(ax, n)
     return fig
