@@ -1,6 +1,6 @@
 r"""Delta rules: six recurrent layers as online learners of a linear task, each with its scalars trained.
 
-Claims: a memory that is written with labels (linear attention, gated, Mamba) has a risk of order d/n; one that is
+Claims: a memory that is written with labels (linear attention, gated, Mamba) has a risk of order d^2/n; one that is
 written with residuals (delta rules) has without noise a risk that falls exponentially; chunks of b examples lie between
 them, at :math:`d\,(1 + b/(d + 1))^{-n/b}`; a trained gate forgets as fast as the task where residuals are written, and
 several times as fast where labels are. All of it derived in the lecture.

@@ -2,8 +2,8 @@ r"""Solvers that know the link :math:`h_2` and see one prompt alone: a spectral 
 
 Labels without noise say the size of the index, :math:`\langle x_i, \beta\rangle^2 = 1 + \sqrt2\,y_i`; its sign is lost.
 What remains is real phase retrieval, for which solvers of polynomial cost need n of the order of d. Told the subspace,
-the same solver looks for r numbers: in it all directions that explain the prompt are equally likely, so their mean is
-Bayes' answer, as far as the starts find them.
+the same solver looks for r numbers. From r examples on one direction, up to its sign, explains the prompt, and its
+answer is Bayes', if a start finds it; for fewer examples the mean with equal weights is close to it.
 
 Source: Wang, Giannakis, Saad and Chen (2018), for the flow; Mondelli and Montanari (2019), for the start.
 """

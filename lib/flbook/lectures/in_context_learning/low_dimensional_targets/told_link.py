@@ -1,8 +1,9 @@
 r"""Solvers that know the link of a prompt and look for its direction: damped Gauss-Newton steps from many starts.
 
 The link is :math:`\sigma_*(z) = c_1 h_1(z) + c_2 h_2(z)`. Without label noise every unit vector beta that gives all
-labels is possible, and as likely as any other; so the answer is the mean over those found. A solver that knows d
-coordinates only looks in all of them; told the subspace, it looks for r numbers, which is the same problem with d = r.
+labels is possible; the answer is the mean over those found, with equal weights. Bayes' weights differ by the slopes of
+the labels, which matters only while several vectors remain. A solver that knows d coordinates only looks in all of
+them; told the subspace, it looks for r numbers, which is the same problem with d = r.
 
 Source: Levenberg (1944) and Marquardt (1963), for the steps.
 """

@@ -101,7 +101,7 @@ def kink(exact: xr.Dataset, limits: Mapping) -> Figure:
     """Risk of the best linear attention on fresh tasks over tasks per dimension."""
     return plots.learning_curves(
         exact, {name: name for name in exact}, x="kappa", theory=dict(limits),
-        title="One layer changes at as many tasks as dimensions", ylabel="risk on fresh tasks")  # fmt: skip
+        title="One layer changes at one task a dimension", ylabel="risk on fresh tasks")  # fmt: skip
 
 
 def pools_in_words(error: xr.DataArray) -> str:

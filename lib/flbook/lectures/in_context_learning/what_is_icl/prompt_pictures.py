@@ -83,7 +83,7 @@ def implied(best: torch.Tensor, found: dict[str, torch.Tensor]) -> Figure:
         colour, marker = paint[name]
         ax.plot(best.flatten(), weights.flatten(), marker, color=colour, ms=5, alpha=0.7, label=name)
     ax.set(xlabel="weight of least squares", ylabel="weight in the answers", xlim=(-3, 3), ylim=(-3, 3))
-    ax.set_title("Its answers imply nearly the weights of least squares")
+    ax.set_title("Nearly the weights of least squares")
     ax.legend(loc="upper left")
     return fig
 
