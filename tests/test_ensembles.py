@@ -29,6 +29,8 @@ from flbook.lectures.in_context_learning.bayes_gap.task_mixture import PlaneProm
 from flbook.lectures.in_context_learning.bayes_gap.uniform_attention import UniformAttention
 from flbook.lectures.in_context_learning.concept_prompts.concept_attention import ConceptAttention
 from flbook.lectures.in_context_learning.concept_prompts.concepts import ConceptPrompts
+from flbook.lectures.in_context_learning.learning_with_representations.attention_on_features import AttentionOnFeatures
+from flbook.lectures.in_context_learning.learning_with_representations.feature_map import FeatureMapPrompts
 from flbook.lectures.in_context_learning.mean_field_langevin.parity import SparseParity
 from flbook.lectures.in_context_learning.nonparametric_rates.function_spaces import FunctionPrompts, fourier_line
 from flbook.lectures.in_context_learning.shared.drifting_prompts import DriftingPrompts
@@ -76,6 +78,7 @@ PROMPTS = [
     FunctionPrompts(fourier_line(3), (1.0, 0.5, 0.5), n=6, noise=0.3), DriftingPrompts(n=4, d=2, noise=0.5),
     SignPrompts(4, 1.5), SignPrompts(3, 1.0, (-2.0, 0.0, 2.0), (0.25, 0.5, 0.25)), PlanePrompts(4, 0.8),
     *(ShiftedPrompts(2, 4, shift) for shift in SHIFTS), TwoScales(3, 2), PointMixture.two_modes(),
+    FeatureMapPrompts(3, 4), FeatureMapPrompts(3, 2, given="features"),
 ]
 DRAWS = [  # of seeds and a step
     *(data.draw for data in PROMPTS), lambda batch, seed, step=0: RECALL.questions(batch, seed, step),
@@ -97,6 +100,7 @@ NETWORKS = [  # a network of given seeds, and what two members of it are asked
     (lambda seed: VisionTransformer(7, 3, 0.5, 0.5, seed), normal(2, 5, 4, 7)),
     (lambda seed: TiedDenoiser(7, 3, 0.5, seed=seed), normal(2, 5, 2, 7)),
     (lambda seed: UniformAttention(3, seed=seed), *CONTEXT),
+    (lambda seed: AttentionOnFeatures(3, 5, seed).float(), *CONTEXT),
     (lambda seed: ConceptAttention(3, 6, spread=0.5, seed=seed), *WORDS),
     (lambda seed: Mamba(3, 5, 6, seed, torch.float32), *CONTEXT),
     (lambda seed: PointDenoiser(3, 8, seed), normal(2, 5, 3), torch.arange(10).reshape(2, 5)),

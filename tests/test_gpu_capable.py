@@ -53,6 +53,7 @@ from flbook.lectures.in_context_learning.bayes_gap.uniform_attention import Unif
 from flbook.lectures.in_context_learning.concept_prompts import concept_dynamics as concepts
 from flbook.lectures.in_context_learning.concept_prompts.concept_attention import ConceptAttention, PromptAverages
 from flbook.lectures.in_context_learning.concept_prompts.concepts import ConceptPrompts
+from flbook.lectures.in_context_learning.learning_with_representations.attention_on_features import AttentionOnFeatures
 from flbook.lectures.in_context_learning.mamba_features.mamba_block import MambaBlock
 from flbook.lectures.in_context_learning.mamba_regression.recursion import MambaTraining
 from flbook.lectures.in_context_learning.mean_field_langevin.neurons import Neurons, tanh_unit
@@ -200,6 +201,7 @@ NETWORKS = {  # a network and what it is asked
     TwoTokenTransformer: lambda: (TwoTokenTransformer(D, M), torch.randn(3, 2, D)),
     VisionTransformer: lambda: (VisionTransformer(D, M), torch.randn(3, L, D)),
     UniformAttention: lambda: (UniformAttention(D), *CONTEXT),
+    AttentionOnFeatures: lambda: (AttentionOnFeatures(D, M).float(), *CONTEXT),
     ConceptAttention: lambda: (ConceptAttention(D, 4), Context(torch.randn(4, N, D), torch.randn(4, N, D)),
                                CONTEXT[1]),
     PromptAverages: lambda: (PromptAverages(D), Context(torch.randn(4, N, D), torch.randn(4, N, D)), CONTEXT[1]),

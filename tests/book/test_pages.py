@@ -109,6 +109,7 @@ SECOND_FORM = {
     "in_context_learning/mamba_features",
     "in_context_learning/mamba_regression",
     "in_context_learning/delta_rules",
+    "in_context_learning/learning_with_representations",
     "in_context_learning/mean_field_langevin",
     "in_context_learning/perturbed_flow",
     "in_context_learning/task_diversity",

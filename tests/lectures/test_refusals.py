@@ -31,6 +31,8 @@ REFUSED = [
     (CONTEXT + "concept_prompts", dict(d=5), "twice the number of concepts"),
     (CONTEXT + "concept_prompts", dict(n=63), r"n must be a whole number in"),
     (CONTEXT + "concept_prompts", dict(m=7), "m must be even"),
+    (CONTEXT + "feature_depth", dict(layers=(5,)), "layers must be at most 4; got 5"),
+    (CONTEXT + "learning_with_representations", dict(network=(1,)), r"network must be among \(0, 4, 5\); got \(1,\)"),
     (CONTEXT + "low_dimensional_targets", dict(r=(2, 12)), "at most d = 6; got 12"),
     (CONTEXT + "mamba_features", dict(r=7), "r must be at most d = 6; got 7"),
     *((CONTEXT + "mean_field_features", change, "k must be at least 3, teacher at least k")

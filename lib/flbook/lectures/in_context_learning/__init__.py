@@ -3,6 +3,7 @@
 # Where its experiments are: a folder or file of this chapter, or a file in a lecture's folder.
 EXPERIMENTS = (
     "attention_landscape",
+    "attention_landscape.accelerated_phase",
     "bayes_gap",
     "bayes_gap.empirical_minimum",
     "bayes_gap.two_planes",
@@ -11,6 +12,7 @@ EXPERIMENTS = (
     "linear_attention",
     "low_dimensional_targets",
     "low_dimensional_targets.pretrained_transformer",
+    "low_dimensional_targets.told_link",
     "mamba_features",
     "mamba_regression",
     "mean_field_features",
@@ -28,4 +30,6 @@ EXPERIMENTS = (
     "what_is_icl",
     "what_is_icl.fine_tuning",
     "what_is_icl.training_laws",
+    "learning_with_representations",
+    "learning_with_representations.feature_depth",
 )

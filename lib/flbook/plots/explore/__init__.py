@@ -28,6 +28,9 @@ FIGURES = {
     "memory": dict(memory=50.0, beta=0.1, seen=0.05, share=0.2),
     "committee": dict(difference=1e-4, K=2, lr=0.5, noise=0.0),
     "drift": dict(noise=0.5, drift=0.02, step=0.14, forget=0.02, d=4, seed=0),
+    "pool": dict(M=8, noise=0.5, n=8, task="own", d=2, seed=0),
+    "ladder": dict(r1=0.97, a1=10, r2=0.04, a2=70, n=4096),
+    "langevin": dict(lam=0.1, unit="tanh", N=100, t=5.0),
     "modalities": dict(n_snr2=1.25, ratio=3.0, negatives=20, labels="other", d=2000, seed=0),
 }
 
@@ -78,6 +81,15 @@ def live(name, still, *, alt, caption="", label="", **given):
         the margin `beta`; `seen` is what a filter sees of a noise patch at the start.
         ``"committee"``: students taught by two teachers, by the equations of SGD in high dimension; `K` of them, alike
         but for a `difference` at the start.
+        ``"drift"``: a linear task that drifts while a prompt is read: a memory of labels, one of residuals, and the
+        Kalman filter.
+        ``"pool"``: the Bayes rule of a pool of `M` tasks and ridge regression, on tasks of the pool and on fresh ones;
+        the prompt that is drawn has a `task` of its ``"own"`` pool or a ``"fresh"`` one; `M` is one of the sizes
+        offered.
+        ``"langevin"``: `N` neurons with one weight each, and infinitely many, under gradient descent with noise from
+        two starts; `unit` is ``"tanh"``, ``"cos"`` or ``"tilted"``, the latter a cosine whose sides the data see.
+        ``"ladder"``: two learned features below attention at the points (r, a) of a disk of true ones, with a prompt of
+        `n` examples (a power of two; from 4096 on infinitely many): rungs, saddles, and gradient flow.
         ``"modalities"``: contrastive training in coefficients with one modality and with two, `ratio` times as strong;
         `negatives` (even, 20 at most) are of the ``"other"`` label or of ``"any"``.
     still
