@@ -83,8 +83,8 @@ TOO_LONG = {
                                          "recomputes the errors of those that are stored",
     "in_context_learning/fine_tuning": "float32's rounding steers hundreds of steps of Adam; the lecture's test "
                                        "compares the first ten",
-    "in_context_learning/pretrained_transformer": "twenty networks are trained on a GPU, whose prompts the CPU does not "
-                                                  "draw; its tests hold what a network is and what its risk is",
+    "in_context_learning/pretrained_transformer": "twenty networks are trained on a GPU, whose prompts the CPU does "
+                                                  "not draw; its tests hold what its risk is",
     "in_context_learning/pretraining_pools": "eighteen networks are trained for ten minutes; its test recomputes the "
                                              "errors of three of them",
     "in_context_learning/mean_field_features": "ten thousand steps a cell; the lecture's test compares the first "
