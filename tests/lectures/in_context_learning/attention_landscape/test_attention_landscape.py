@@ -37,13 +37,22 @@ def test_saddles_are_critical_and_the_rate_is_the_hessians(missing):
     torch.testing.assert_close(torch.linalg.eigvalsh(matrix)[-1], rate, rtol=1e-8, atol=0)
 
 
-def test_escape_and_prompts():
+def test_escape():
     found = lecture.escape(TINY.thinned(missing=(1,), steps=250))
     np.testing.assert_allclose(found.fitted, found.eigenvalue, rtol=0.03)
-    short = lecture.finite_prompt(TINY, (20, 80), prompts=2000)
-    np.testing.assert_allclose(short.excess, short.exact, rtol=0.1)
     with pytest.raises(ValueError, match="more steps"):
         lecture.fitted_rate(np.zeros(9), 0.1)
+
+
+def test_networks_are_built_that_attain_the_bound():
+    setting = lecture.experiment.setting(seed=(0, 1))
+    levels, slopes = lecture.attaining(setting, *lecture.truth(setting))
+    np.testing.assert_allclose(slopes, theory.arch_slope(levels, 5, 1.0), rtol=1e-8)
+
+
+def test_the_rate_falls_with_the_features_as_one_over_their_number():
+    rates = lecture.scaling((2, 8), (80,), (0, 1, 2, 3))
+    assert float((rates.sel(k=2) / rates.sel(k=8)).mean()) == pytest.approx(4, rel=0.3)
 
 
 @pytest.mark.parametrize("start, steps", [("dead", 20), ("saddle", 50)])

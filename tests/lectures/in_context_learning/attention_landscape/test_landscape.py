@@ -41,9 +41,3 @@ def test_curvature_and_its_rotation():
     assert theory.curvature(S, np.eye(2), covariance) == pytest.approx(-1.0)
     G = np.diag([2.0, 0.0])
     assert np.abs(G @ theory.critical_rotation(G) @ S).max() < 1e-12
-
-
-def test_prompt_excess_by_hand():
-    f, h = np.array([[1.0], [-1.0]]), np.array([[1.0], [2.0]])
-    # f h is 1 or -2: variance 9/4; gamma 1, E h^2 = 5/2
-    assert theory.prompt_excess(f, h, np.eye(1)) == pytest.approx(0.5 * 2.25 * 2.5)

@@ -9,7 +9,8 @@ The inputs come in pairs :math:`(x_A, \pm x_B)` and the teacher sees :math:`x_A`
 """
 
 from dataclasses import dataclass
-from typing import Literal, cast
+from itertools import product
+from typing import Literal
 
 import numpy as np
 import torch
@@ -177,17 +178,17 @@ def attaining(setting: Setting, teacher: Particles, population: Population) -> t
     return np.array(levels), np.array(slopes)
 
 
-def hessian(particles: Particles, population: Population) -> Tensor:
-    """m times the Hessian of the loss in the first seed's neurons, by autograd; (m (k + d), m (k + d))."""
-    theta = torch.cat([particles.a[0], particles.w[0]], -1)
-    k, first = particles.a.shape[-1], Population(*(part[0] for part in population))
-
-    def downhill(theta: Tensor) -> Tensor:
-        move, _ = mean_field.velocity(Particles(theta[:, :k], theta[:, k:]), first)
-        return torch.cat(move, -1)
-
-    jacobian = torch.autograd.functional.jacobian(downhill, theta, vectorize=True)
-    return -cast(Tensor, jacobian).reshape(theta.numel(), -1)
+def scaling(features: tuple[int, ...], inputs: tuple[int, ...], seed: tuple[int, ...]) -> xr.DataArray:
+    """|least eigenvalue| at the saddle with one useless feature, 64 neurons and a teacher of 32; (k, d, seed)."""
+    rates = np.empty((len(features), len(inputs), len(seed)))
+    for (i, k), (j, d) in product(enumerate(features), enumerate(inputs)):
+        setting = experiment.setting(k=k, d=d, seed=seed, m=64, teacher=32, missing=(1,))
+        teacher, population = truth(setting)
+        rates[i, j] = escape_rate(setting, 1, saddle(setting, 1, teacher), population).numpy()
+    coordinates = {"k": ("k", list(features), "features k"), "d": ("d", list(inputs), "inputs d"),
+                   **experiment.setting(seed=seed).coordinates("seed")}
+    found = {"rate": (("k", "d", "seed"), rates, "|least eigenvalue| of the Hessian", "1/time")}
+    return labelled(found, coordinates).rate
 
 
 def escape(setting: Setting, nudge: float = 1e-6, growth: float = 0.1) -> xr.Dataset:
@@ -215,32 +216,3 @@ def fitted_rate(drop: np.ndarray, growth: float, window: tuple[float, float] = (
         raise ValueError(f"the gain is between {window[0]} and {window[1]} at {inside.size} steps only: more steps")
     inside = inside[inside < (np.argmax(drop > window[1]) or drop.size)]
     return np.expm1(np.polyfit(inside, np.log(drop[inside]), 1)[0] / 2) / growth
-
-
-def finite_prompt(setting: Setting, lengths: tuple[int, ...], prompts: int = 400) -> xr.Dataset:
-    """Attention that reads n examples instead of the population, at random features; (n, seed).
-
-    excess: mean over prompts of L^n - L; exact: its closed form; spread: standard deviation over prompts of the loss at
-    one prompt (all queries, all tasks); deviation: mean spectral norm of the error of E f h^T.
-    """
-    teacher, population = truth(setting)
-    h, f = start(setting, "dead", 0, teacher).features(population.x), population.f
-    sigma, cross = mean_field.second_moment(h, h), mean_field.second_moment(f, h)
-    gamma = torch.linalg.inv(sigma)
-    level = (f - torch.einsum("sqk,skl,snl->snq", cross, gamma, h)).square().sum(-1).mean(-1) / 2
-    exact = theory.prompt_excess(f.numpy(), h.numpy(), gamma.numpy())
-    rows = []
-    for n in lengths:
-        draws = [torch.randint(h.shape[-2], (prompts, n), generator=rng.generator(seed, f"prompts of {n}"))
-                 for seed in setting.seed]
-        sample = torch.stack([torch.einsum("pnq,pnk->pqk", f[s][i], h[s][i]) / n for s, i in enumerate(draws)])
-        off = (sample - cross[:, None]) @ gamma[:, None]  # output error, as a matrix on h
-        loss = level[:, None] + torch.einsum("spqk,skl,spql->sp", off, sigma, off) / 2
-        loss = loss - torch.einsum("spqk,sqk->sp", off, cross - cross @ gamma @ sigma)
-        size = torch.linalg.matrix_norm(sample - cross[:, None], 2).mean(-1)
-        rows.append([(loss.mean(-1) - level).numpy(), exact / n, loss.std(-1).numpy(), size.numpy()])
-    names = {"excess": "excess loss Lⁿ − L", "exact": "excess loss, closed form",
-             "spread": "spread of the loss over prompts", "deviation": "error of the covariance"}
-    return labelled({name: (("n", "seed"), values, text)
-                     for (name, text), values in zip(names.items(), zip(*rows, strict=True), strict=True)},
-                    {"n": ("n", list(lengths), "examples n"), **setting.coordinates("seed")})

@@ -56,13 +56,3 @@ def curvature(S: ndarray, R: ndarray, covariance: ndarray) -> Number:
     """The second derivative towards the teacher turned by R, at a critical point with G R S = 0."""
     moved = R @ S
     return -np.einsum("...ij,...ij->...", moved, np.linalg.solve(covariance, moved))
-
-
-def prompt_excess(f: ndarray, h: ndarray, gamma: ndarray) -> Number:
-    """n (L^n - L): what a prompt of n examples adds to the loss, times n, exactly; arrays (..., points, features)."""
-    points = h.shape[-2]
-    sigma = np.swapaxes(h, -1, -2) @ h / points
-    weight = gamma @ sigma @ np.swapaxes(gamma, -1, -2)
-    size = (f**2).sum(-1) * np.einsum("...pk,...kl,...pl->...p", h, weight, h)
-    cross = np.swapaxes(f, -1, -2) @ h / points
-    return (size.mean(-1) - np.einsum("...qk,...kl,...ql->...", cross, weight, cross)) / 2

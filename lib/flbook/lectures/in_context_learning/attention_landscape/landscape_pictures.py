@@ -3,10 +3,13 @@
 from collections.abc import Sequence
 
 import numpy as np
+import torch
 import xarray as xr
 from matplotlib.figure import Figure
 
 from flbook import plots
+from flbook.lectures.in_context_learning.attention_landscape import short_prompts
+from flbook.lectures.in_context_learning.attention_landscape import two_features as angles
 from flbook.plots.schematic import Schematic, box, op, out, stack, strip
 
 MODEL = Schematic(
@@ -28,6 +31,26 @@ MODEL = Schematic(
     says="Only the features are trained; attention is at its optimum always.",
 )  # fmt: skip
 _STARTS = {"dead": ("dead", plots.NOISE, "--"), "saddle": ("useless", plots.SIGNAL, "-")}
+
+
+def two_features(dots: Sequence[Sequence[float]]) -> Figure:
+    """What two learned features have of the true ones, gradient flow from there on long prompts, and its loss."""
+    start = angles.features(torch.tensor(dots, dtype=torch.float64))
+    losses, path = angles.flow(start, float("inf"), dt=0.1, steps=300)
+    known = path[..., :2] / path.norm(dim=-1, keepdim=True)
+    fig, (disk, ax) = plots.panels(2)
+    around = np.linspace(0, 2 * np.pi, 200)
+    disk.plot(np.cos(around), np.sin(around), color=plots.CHANCE, lw=1)
+    for j, (colour, style) in enumerate([(plots.SIGNAL, "-"), (plots.NOISE, "--")]):
+        disk.plot(*known[:, j].T, style, color=colour)
+        disk.plot(*dots[j], "o", color=colour, ms=14)
+        disk.annotate(str(j + 1), dots[j], color="white", ha="center", va="center", weight="bold", fontsize=9)
+    disk.set(aspect="equal", xlabel="share of $f_1$", ylabel="share of $f_2$", title="What is known")
+    for rung in (0, 0.25, 0.5):
+        ax.axhline(rung, color=plots.CHANCE, ls=":", lw=1)
+    ax.plot(0.1 * np.arange(len(losses)), losses, color=plots.TEST)
+    ax.set(xlabel="time $t$", ylabel="loss $L$", ylim=(-0.01, 0.53), title="It waits on a rung")
+    return fig
 
 
 def descent(loss: xr.DataArray, rungs: np.ndarray) -> Figure:
@@ -69,4 +92,20 @@ def escapes(found: xr.Dataset) -> Figure:
     ax.set(xlabel=r"$|\lambda_{\min}|$ of the Hessian", ylabel="fitted escape rate")
     ax.set_title("Escape at the rate of the Hessian")
     ax.legend(loc="lower right")
+    return fig
+
+
+def bumps(found: xr.Dataset) -> Figure:
+    """L^n around one minimum on a rung, over the turn of its useless feature, scaled. found: `short_prompts.basins`."""
+    fig, (ax,) = plots.panels()
+    looks = zip((plots.SIGNAL, plots.TEST, plots.NOISE, plots.TRAIN), "os^D", strict=True)
+    for n, (colour, marker) in zip(found.n.values[:4], looks, strict=True):
+        ax.plot(found.scaled, found.profile.sel(n=n), marker, color=colour, ms=3.5, label=f"n = {n}")
+    t = found.scaled.values**2
+    leading = short_prompts.bump(torch.tensor(t), torch.tensor(found.q.values[-1]))
+    ax.plot(found.scaled, leading, "--", color=plots.THEORY, label="leading order")
+    ax.plot(found.scaled, -t / 2, ":", color=plots.CHANCE, label=r"$n=\infty$")
+    ax.set(xlabel=r"$\sqrt{t}=\sin s\,\sqrt{n/k\kappa}$", ylabel=r"$n(L^n(s)-L^n(0))/\kappa$")
+    ax.set_title("A minimum where the saddle was")
+    fig.legend(loc="outside lower center", ncols=3)
     return fig
