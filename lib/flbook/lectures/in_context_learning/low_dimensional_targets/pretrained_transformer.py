@@ -2,7 +2,7 @@ r"""A softmax transformer, pretrained on single-index prompts from a subspace of
 
 Claim (Oko et al. 2024, an observation, as reported): the examples that a trained transformer needs in a prompt grow
 with r and not with d. The link is :math:`(h_1 + h_2)/\sqrt2`: on :math:`h_2` alone a network stays for long on a
-plateau.
+plateau at the risk 1 - 1/r, where it knows the subspace, answers by the mean over all tasks, and reads no prompt.
 """
 
 from dataclasses import dataclass
