@@ -29,6 +29,7 @@ PUBLIC = {
     "RMSProp": "flbook.training.optimizers",
     "WeightDecay": "flbook.training.optimizers",
     "Then": "flbook.training.optimizers",
+    "Parametrisation": "flbook.training.parametrisation",
     "Training": "flbook.training.network",
     "WeightTraining": "flbook.dynamics.weights",
     "GramTraining": "flbook.dynamics.gram",
