@@ -67,7 +67,7 @@ def listing(arguments):
         presets = {preset: cost for preset, cost in known.get(name, {}).items()
                    if arguments.scale in (None, preset)}
         if presets or arguments.scale is None:
-            print(f"{name:<48}{shelf.says(name)}".rstrip())
+            print(f"{name:<52}{shelf.says(name)}".rstrip())
         for row in _rows(presets):
             print(row)
     return 0

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from flbook import rng
 from flbook.data.prompts import Prompts
-from flbook.domains import Seeds
+from flbook.domains import Count, Seeds, checked_arguments
 from flbook.lectures.in_context_learning.learning_with_representations.feature_map import MEAN, SPREAD
 from flbook.shapes import Context
 
@@ -33,7 +33,8 @@ class AttentionOnFeatures(nn.Module):
         A tuple of seeds gives an ensemble, whose axis leads.
     """
 
-    def __init__(self, d: int, k: int, seed: Seeds = 0):
+    @checked_arguments
+    def __init__(self, d: Count, k: Count, seed: Seeds = 0):
         super().__init__()
         rows = rng.normal((k, d), seed, "rows of the feature map") / d**0.5
         self.rows = nn.Parameter(rows)
