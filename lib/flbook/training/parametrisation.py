@@ -19,6 +19,9 @@ from torch import Tensor, nn
 
 from flbook.domains import Checked, Positive, checked_arguments
 
+__all__ = ["MAXIMAL_UPDATE", "NEURAL_TANGENT", "NO_MULTIPLIER", "STANDARD", "STANDARD_SLOW", "Growth", "Moved",
+           "Parametrisation", "growth", "rate_groups", "start_as"]
+
 Rule = Literal["gradient descent", "Adam"]
 KINDS = ("input", "hidden", "output")
 Exponents = tuple[float, float, float]  # of the layers in the order of KINDS
