@@ -14,7 +14,15 @@ from flbook import devices
 from flbook.data import LinearPrompts
 from flbook.models.transformer import PromptTransformer
 from flbook.runs import checkpoints
-from flbook.training.pretrain import Recipe, _Run, at_every_position, at_the_query, clip_members, pretrain
+from flbook.training.pretrain import (
+    Recipe,
+    _Run,
+    at_every_position,
+    at_the_query,
+    clip_members,
+    named_weights,
+    pretrain,
+)
 
 DATA = LinearPrompts(n=3, d=2, noise=0.1)
 RECIPE = Recipe(steps=6, batch=4, lr=0.01, warmup=2)
@@ -195,3 +203,12 @@ def test_a_training_checkpoint_holds_what_it_says(tmp_path):
     pretrain(model, DATA, RECIPE, checkpoint=tmp_path / "run")
     kept = checkpoints.load(tmp_path / "run")
     assert kept["done"] == RECIPE.steps and torch.equal(kept["model.read_out.weight"], model.read_out.weight)
+
+
+def test_weights_kept_in_rows_find_back_to_their_parameters():
+    network = PromptTransformer(2, 3, width=4, layers=1, seed=(0, 1))
+    rows = torch.cat([p.detach().flatten(1) for p in network.parameters()], -1)
+    found = named_weights(network, rows)
+    assert list(found) == [name for name, _ in network.named_parameters()]
+    for name, p in network.named_parameters():
+        assert torch.equal(found[name], p)

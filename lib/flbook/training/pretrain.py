@@ -302,6 +302,26 @@ def clip_members(grads: list[Tensor], members: torch.Size, longest: float) -> No
         grad.mul_(share.reshape(*members, *[1] * (grad.ndim - len(members))))
 
 
+def named_weights(model: nn.Module, rows: Tensor) -> dict[str, Tensor]:
+    """An ensemble's weights by name, from rows that hold all weights of a member one parameter behind another.
+
+    Parameters
+    ----------
+    model
+        The network, whose parameters lead with the one axis of an ensemble.
+    rows
+        Weights, shape ``(members, weights)``.
+
+    Returns
+    -------
+    dict[str, Tensor]
+        Parameters in the shapes of the model's.
+    """
+    named = dict(model.named_parameters())
+    parts = rows.split([p[0].numel() for p in named.values()], -1)
+    return {name: part.reshape(p.shape) for (name, p), part in zip(named.items(), parts, strict=True)}
+
+
 def _history(losses: Tensor) -> xr.Dataset:
     """Losses as a Dataset; this is where they leave the device."""
     values = losses.detach().cpu().numpy()

@@ -20,7 +20,7 @@ from flbook.lectures.in_context_learning.learning_with_representations.feature_m
 )
 from flbook.models.transformer import PromptTransformer
 from flbook.runs import Experiment, Grid, axis, checkpoints, single_precision
-from flbook.training.pretrain import Recipe, pretrain
+from flbook.training.pretrain import Recipe, named_weights, pretrain
 
 TEST = 10_000_000  # step of the test prompts: training sees none of them
 BINS = 50  # of the loss over training steps
@@ -163,9 +163,7 @@ def kept(dataset: xr.Dataset) -> xr.Dataset:
     if preset == experiment.larger:
         s, network = experiment.setting(preset), untrained(experiment.setting(preset), DEEPEST, ARRIVED)
         rows = torch.from_numpy(dataset.weights.sel(given="x", layers=DEEPEST, seed=list(ARRIVED)).values)
-        sizes = [p[0].numel() for p in network.parameters()]
-        weights = {name: part.reshape(p.shape) for (name, p), part in
-                   zip(network.named_parameters(), rows.split(sizes, -1), strict=True)}  # fmt: skip
+        weights = named_weights(network, rows)
         checkpoints.save(experiment.path(".safetensors"), weights, about(s, "x", DEEPEST), torch.float16)
     return single_precision(dataset.drop_vars("weights"))
 

@@ -22,7 +22,7 @@ from flbook.estimators import DiscreteMMSE, Ridge, predict_each
 from flbook.models.transformer import PromptTransformer
 from flbook.runs import Experiment, Grid, axis, checkpoints, single_precision
 from flbook.shapes import Context
-from flbook.training.pretrain import Recipe, pretrain
+from flbook.training.pretrain import Recipe, named_weights, pretrain
 
 Where = Literal["own pool", "fresh tasks"]
 Rule = Literal["transformer", "pool's Bayes rule", "ridge"]
@@ -216,8 +216,6 @@ def kept(dataset: xr.Dataset) -> xr.Dataset:
     if preset in KEPT:
         network = untrained(s := owners(preset))
         flat = torch.from_numpy(dataset.weights.sel(tasks=list(s.tasks)).isel(steps=-1).values)
-        sizes = [p[0].numel() for p in network.parameters()]
-        weights = {name: part.reshape(p.shape) for (name, p), part in
-                   zip(network.named_parameters(), flat.split(sizes, -1), strict=True)}  # fmt: skip
+        weights = named_weights(network, flat)
         checkpoints.save(experiment.path(".safetensors", preset), weights, about(s), torch.float16)
     return single_precision(dataset.drop_vars("weights"))
