@@ -1,6 +1,6 @@
 """The built pages, opened from the file system in Chromium: silent, complete, playable.
 
-A page is loaded once on a desk and once on a phone, and each load is asked everything; on the desk it gets dark, too.
+A page is loaded once, on a phone, and asked everything; so it is on a desk, where it gets dark, too.
 """
 
 import base64
@@ -115,8 +115,6 @@ def solutions_are_folded_and_open(tab):
 
 def predictions_are_kept_drawn_and_compared(tab, page):
     """One after the other is drawn into the figure that follows it, kept over a reload, and compared."""
-    tab.evaluate("localStorage.clear()")
-    arrive(tab, page.html.as_uri())
     boxes = tab.locator(".predict:has(fieldset)")
     kept, drawn = [], 0
     for box in boxes.all():
@@ -155,40 +153,42 @@ def formulas_are_whole(tab):
     assert max(cut, default=0) <= 24, f"pixels beyond the column, formula by formula: {cut}"
 
 
-def test_on_a_desk(browser, page, lectures, asking, checked):
-    with opened(browser, page.html.as_uri(), viewport=DESK, color_scheme="light") as tab:
-        silent_and_whole(tab)
-        if page not in lectures:
-            return bars_nobody(tab, contrast=page.name in KINDS)
-        panels_have_letters(tab, (0.5, 0))
-        picture_first_and_end_near(tab, page.name.removeprefix("book/"))
-        formulas_are_whole(tab)
-        on_the_page_s_own_ground(tab, "light")
-        tab.emulate_media(color_scheme="dark")
-        tab.wait_for_selector("html[data-theme=dark]")
-        on_the_page_s_own_ground(tab, "dark")
-        tab.emulate_media(color_scheme="light")
-        solutions_are_folded_and_open(tab)
-        if page in checked:
-            checks_open_by_keyboard(tab)
-        folded_code_opens_by_keyboard(tab)
-        if page in asking:
-            predictions_are_kept_drawn_and_compared(tab, page)
-        assert tab.complaints == []
-        tab.emulate_media(media="print")
-        assert tab.locator("div.cell details:not([open])").first.is_hidden()
-        tab.emulate_media(media="screen")
-        bars_nobody(tab, contrast=page.name in KINDS)
-
-
-def test_on_a_phone(browser, page, lectures):
+def test_on_a_phone_and_on_a_desk(browser, page, lectures, asking, checked):
+    """In one load, since setting the formulas takes longest; the phone first, where nothing is unfolded yet."""
+    lecture = page in lectures
     with opened(browser, page.html.as_uri(), viewport=PHONE, color_scheme="light") as tab:
         silent_and_whole(tab)
         live_figures_fit(tab)
-        if page in lectures:
+        if lecture:
             panels_have_letters(tab, (0, 0.45))
             the_slider_moves_the_figure(tab)
             assert tab.complaints == []
+        tab.set_viewport_size(DESK)
+        silent_and_whole(tab)
+        if lecture:
+            a_lecture_on_a_desk(tab, page, asks=page in asking, has_checks=page in checked)
+        bars_nobody(tab, contrast=page.name in KINDS)
+
+
+def a_lecture_on_a_desk(tab, page, asks, has_checks):
+    panels_have_letters(tab, (0.5, 0))
+    picture_first_and_end_near(tab, page.name.removeprefix("book/"))
+    formulas_are_whole(tab)
+    on_the_page_s_own_ground(tab, "light")
+    tab.emulate_media(color_scheme="dark")
+    tab.wait_for_selector("html[data-theme=dark]")
+    on_the_page_s_own_ground(tab, "dark")
+    tab.emulate_media(color_scheme="light")
+    solutions_are_folded_and_open(tab)
+    if has_checks:
+        checks_open_by_keyboard(tab)
+    folded_code_opens_by_keyboard(tab)
+    if asks:
+        predictions_are_kept_drawn_and_compared(tab, page)
+    assert tab.complaints == []
+    tab.emulate_media(media="print")
+    assert tab.locator("div.cell details:not([open])").first.is_hidden()
+    tab.emulate_media(media="screen")
 
 
 def test_the_front_door_leads_to_the_book(browser, pages, built):

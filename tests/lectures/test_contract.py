@@ -100,14 +100,19 @@ TOO_LONG = {
 }
 # Experiments whose first or last cell takes from ten seconds to a minute: their middle one is computed again alone.
 SLOW = {
+    "benign_overfitting/trained_networks",
+    "foundation_models/more_networks",
     "in_context_learning/learned_basis",
     "in_context_learning/linear_attention",
     "in_context_learning/low_dimensional_targets",
+    "in_context_learning/sparse_parity",
     "in_context_learning/task_diversity",
     "in_context_learning/test_time_training",
+    "representation/convnet_path",
     "representation/escape",
     "representation/online_sgd",
     "signal_noise/decomposition",
+    "training_strategies/expert_clusters",
     "training_strategies/relu_rival",
 }
 # Which cells of a stored result are computed again: the middle and the last value of every axis. With other kernels

@@ -274,9 +274,9 @@ class Experiment:
             raise ValueError("the experiment has no cell; decorate a function with @experiment.cell")
         self.check_device(device)
         setting = self.asked(setting)
-        self._memo = {}
+        self._memo, sizes = {}, {axis: len(values) for axis, values in settings.axes(setting).items()}
         try:
-            cells = [self._variables(self._cell(s, device), setting) for s in through(self.cells(setting))]
+            cells = [self._variables(self._cell(s, device), sizes) for s in through(self.cells(setting))]
         finally:
             self._memo = None
         return self._joined(setting, cells)
@@ -458,16 +458,15 @@ class Experiment:
         named = settings.digest(self.name, self.source, fresh_seed(), *about)
         return cache_folder(None) / f"training-{named}.safetensors"
 
-    def _variables(self, given: Mapping | xr.Dataset, setting: Grid) -> dict[str, xr.DataArray]:
-        """What a cell gave, with the dimensions that it has of its own."""
-        return {str(name): value if isinstance(value, xr.DataArray) else self._array(str(name), value, setting)
+    def _variables(self, given: Mapping | xr.Dataset, sizes: dict[str, int]) -> dict[str, xr.DataArray]:
+        """What a cell gave, with the dimensions that it has of its own; `sizes` are those of the setting's axes."""
+        return {str(name): value if isinstance(value, xr.DataArray) else self._array(str(name), value, sizes)
                 for name, value in (given.data_vars if isinstance(given, xr.Dataset) else given).items()}
 
-    def _array(self, name: str, value: Any, setting: Grid) -> xr.DataArray:
+    def _array(self, name: str, value: Any, sizes: dict[str, int]) -> xr.DataArray:
         if name not in self.gives:
             raise ValueError(f"the cell gives {name!r}, which gives does not name: {', '.join(self.gives)}")
         dims = [dim for dim in self._dims(name) if dim not in self.loops]
-        sizes = {axis: len(values) for axis, values in settings.axes(setting).items()}
         value = np.asarray(value.detach().cpu() if hasattr(value, "detach") else value)
         want = tuple(sizes.get(dim, "any") for dim in dims)
         if value.ndim != len(dims) or any(w not in (n, "any") for w, n in zip(want, value.shape, strict=True)):

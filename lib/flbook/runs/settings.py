@@ -183,8 +183,8 @@ def _axis(field: str, values: tuple) -> tuple:
     clean = tuple(_scalar(field, value) for value in values)
     if len({isinstance(value, str) for value in clean}) > 1:
         raise ValueError(f"{field} mixes numbers and strings: {values}; an axis is all of one or all of the other")
-    repeated = next((value for i, value in enumerate(clean) if value in clean[:i]), None)
-    if repeated is not None:
+    if len(set(clean)) < len(clean):
+        repeated = next(value for i, value in enumerate(clean) if value in clean[:i])
         raise ValueError(f"{field} has the value {repeated!r} twice; the values of an axis must differ")
     if any(isinstance(value, int) and abs(value) >= _WIDEST for value in clean):
         raise ValueError(f"{field} must stay below 2**31 where it is an integer; write larger values as floats")
