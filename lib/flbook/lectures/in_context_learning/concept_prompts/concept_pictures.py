@@ -72,7 +72,7 @@ def errors(layer: xr.DataArray, rivals: xr.DataArray, contrast: float) -> Figure
     together = xr.concat([rivals, layer.expand_dims(model=["layer"])], "model")
     law = {"layer": lambda noise: known_error(noise, contrast)}
     fig = plots.dots(together, "noise", "model", RIVALS, law, log="y", lowest=1e-9,
-                     title="What training adds is a filter", legend="upper left")  # fmt: skip
+                     title="The layer and rules without the concepts", legend="upper left")  # fmt: skip
     fig.axes[0].set_ylim(1e-4, 0.6)
     fig.axes[0].text(0.385, 0.0008, "knows the\nconcepts", ha="left")
     log_ticks(fig.axes[0])

@@ -108,5 +108,5 @@ def rungs(risks: dict[int, np.ndarray], levels: np.ndarray) -> Figure:
         spread = place + np.linspace(-0.2, 0.2, len(values))
         ax.plot(spread, values, "o", color=plots.SIGNAL, ms=6, mec="white")
     ax.set_xticks(range(len(risks)), [f"{k} features" for k in risks])
-    ax.set(xlim=(-0.5, 1.55), ylim=(0.2, 1.08), ylabel="risk", title="Spare features find all, from every start")
+    ax.set(xlim=(-0.5, 1.55), ylim=(0.2, 1.08), ylabel="risk", title="With spare features all ten find all")
     return fig

@@ -69,7 +69,7 @@ def terms(variance: np.ndarray, noise: float, n: int, T: int, measured: Mapping[
     _spread(ax, own, [measured[k] for k in own], "o", color=plots.TEST, label="measured")
     ax.set(yscale="log", xlim=(0, 24), ylim=(1e-3, 10), xlabel="features $N$", ylabel="risk $R$")
     plots.log_ticks(ax)
-    ax.set_title(f"$T = {T}$ prompts: least at $N = {N[parts.sum(0).argmin()]}$")
+    ax.set_title(f"$T = {T}$ prompts: their sum is least at $N = {N[parts.sum(0).argmin()]}$")
     fig.legend(loc="outside lower center", ncols=2)
     return fig
 
