@@ -70,7 +70,7 @@ def one_curve(risk: xr.DataArray) -> Figure:
 def drifting(found: xr.DataArray, d: int, n: int, noise: float) -> Figure:
     """Risk over the share forgotten per example; stars: the Kalman filter. found: (memory, alpha, seed)."""
     forgotten = found.assign_coords(alpha=1 - found.alpha).rename(alpha="forgotten")
-    forgotten.forgotten.attrs = {"long_name": "share forgotten per example, 1 - α", "units": "1"}
+    forgotten.forgotten.attrs = {"long_name": "share forgotten, 1 − α", "units": "1"}
     laws = {rho: lambda out, rho=rho: theory.drifting_risk(d, n, 1 - out, rho, noise) for rho in MEMORIES}
     fig = plots.dots(forgotten, "forgotten", "memory",
                      {rho: (f"ρ = {rho:g}", colour) for rho, colour in MEMORIES.items()}, laws, log="x",
