@@ -14,7 +14,7 @@ from torch import nn
 from torch.func import functional_call, jacrev, vmap
 
 from flbook import observe
-from flbook.observe.hessian import product
+from flbook.observe.hessian import products
 
 N, OUTPUTS = 64, 10
 
@@ -46,11 +46,12 @@ def seconds(act, repeats: int = 3) -> float:
 def power_products(loss, params: dict, value: float, rtol: float = 1e-4, most: int = 2000) -> int:
     """Products with the Hessian until power iteration has its largest eigenvalue to a relative error."""
     torch.manual_seed(1)
+    times = products(loss, params)
     v = {name: torch.randn_like(p) for name, p in params.items()}
     for count in range(1, most + 1):
         length = sum(part.square().sum() for part in v.values()).sqrt()
         v = {name: part / length for name, part in v.items()}
-        image = product(loss, params, v)
+        image = times(v)
         if abs(sum((image[name] * v[name]).sum() for name in v).item() / value - 1) < rtol:
             return count
         v = image

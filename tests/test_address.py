@@ -11,10 +11,11 @@ import pytest
 import yaml
 
 import flbook
+from flbook.book import EDITION
 
 ROOT = Path(__file__).parents[1]
 ADDRESS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]["Repository"]
-REPEATED = ["pyproject.toml", "_config.yml", "CITATION.cff", "README.md", "CONTRIBUTING.md"]
+REPEATED = ["pyproject.toml", "_config.yml", "conf.py", "CITATION.cff", "README.md", "CONTRIBUTING.md"]
 NOTEBOOKS = sorted([*ROOT.glob("book/*.ipynb"), *ROOT.glob("book/*/*.ipynb"), *ROOT.glob("book/*/masters/*.ipynb")])
 
 
@@ -25,6 +26,9 @@ def test_config_and_citation_agree():
     assert citation["version"] == flbook.__version__
     page = (ROOT / "book/cite.md").read_text()
     assert [page.count(citation[key]) for key in ("title", "version", "repository-code")] >= [2, 2, 2]
+    changes, readme = (ROOT / "CHANGELOG.md").read_text(), (ROOT / "README.md").read_text()
+    assert all(EDITION in text for text in (page, changes, readme)), "the book has an edition of its own"
+    assert f"semantic versions, {flbook.__version__}" in changes
 
 
 @pytest.mark.parametrize("path", [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *NOTEBOOKS], ids=lambda path: path.name)

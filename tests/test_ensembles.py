@@ -51,6 +51,7 @@ from flbook.lectures.training_strategies.shared.sparse_noise import SparseNoise
 from flbook.lectures.training_strategies.shared.strong_weak import StrongWeak
 from flbook.lectures.training_strategies.sign_descent.bigrams import Bigrams
 from flbook.lectures.training_strategies.sign_descent.two_tokens import TwoTokens
+from flbook.lectures.training_strategies.spectral_steps.stored_facts import Facts
 from flbook.models import TwoLayer
 from flbook.models.patch_attention import VisionTransformer
 from flbook.shapes import Context
@@ -71,6 +72,7 @@ SAMPLES = [
 DRAWN = [  # laws whose tests draw fresh noise by themselves, or take it from its exact law
     Margins(n=6, d=8, share=0.5), StrongWeak(n=4, d=8, noise=0.2), RareFeatures(n=40, d=16),
     CommonAndRare(n=20, d=16, share=0.2), Environments(n=160, d=4), Bigrams(words=8, successors=3),
+    Facts(count=12, d=4),
 ]
 PROMPTS = [
     LinearPrompts(n=4, d=2, noise=1.0, covariance=SLANTED), LinearPrompts(4, 2, pool=TaskPool(3)),

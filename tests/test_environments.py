@@ -66,5 +66,8 @@ def floor(specifiers: str) -> Version:
 def test_bare_make_lists_every_command():
     answer = subprocess.run(["make"], cwd=ROOT, capture_output=True, text=True)
     assert answer.returncode == 0
-    for command in "book pdf epub test run lab seeds paper bench floor lint clean address".split():
+    for command in (
+        "book pdf epub sphinx conf site epubcheck links programs test units run lab seeds paper bench floor colab lint"
+        " workflows clean address dist"
+    ).split():
         assert re.search(rf"^  make {command} +\w", answer.stdout, re.M), command

@@ -81,6 +81,7 @@ from flbook.lectures.training_strategies.shared.by_hand import ByHand
 from flbook.lectures.training_strategies.shared.strong_weak import StrongWeak
 from flbook.lectures.training_strategies.sign_descent.bigrams import Bigrams, BigramTraining
 from flbook.lectures.training_strategies.sign_descent.two_tokens import TwoTokenTransformer
+from flbook.lectures.training_strategies.spectral_steps.stored_facts import Facts, FactTraining
 from flbook.models import TwoLayerCNN
 from flbook.models.activations import Power
 from flbook.models.convnet import ConvNet
@@ -237,6 +238,7 @@ PROBLEMS = {
     "LazyTraining": lambda: Training(cnn(), SAMPLE.x, SAMPLE.observed).lazy(),
     "ScaledTraining": lambda: ScaledTraining(cnn(), SAMPLE.x, SAMPLE.observed, losses.squared, torch.ones(2)),
     "LazyScaledTraining": lambda: ScaledTraining(cnn(), SAMPLE.x, SAMPLE.observed, losses.squared, 2.0).lazy(),
+    "FactTraining": lambda: FactTraining.of(Facts(count=9, d=4), (0, 1)),
     "BigramTraining": lambda: BigramTraining.of(Bigrams(words=8, successors=3), (0, 1)),
     "ByHand": lambda: ByHand(cnn(), SAMPLE.x, SAMPLE.observed),
     "SparseTraining": lambda: SparseTraining(cnn(), SAMPLE.x, SAMPLE.observed),
@@ -291,6 +293,7 @@ RULES = {
     "LabelSmoothing": optimizers.LabelSmoothing(0.1, 0.2),
     "SignDescent": optimizers.SignDescent(0.1, 0.5),
     "NormalisedDescent": optimizers.NormalisedDescent(0.1, 0.5),
+    "SpectralDescent": optimizers.SpectralDescent(0.1, 0.5),
     "Then": optimizers.Then(optimizers.GradientDescent(0.1), 1, optimizers.Momentum(0.1, averaged=True)),
     "FederatedAveraging": clients.FederatedAveraging(optimizers.GradientDescent(0.1), 2, (0.3, 0.7)),
     "Adam": optimizers.Adam(0.1),

@@ -49,3 +49,31 @@ def test_an_unknown_name_is_one_sentence():
     with pytest.raises(AttributeError, match="flbook has no name 'Resnet'; its public names are .*SignalN") as error:
         flbook.Resnet  # noqa: B018
     assert "\n" not in str(error.value)
+
+
+RENAMED = """
+import warnings
+import flbook
+flbook.RENAMED["Statements"] = ("Claims", "0.2.0", "0.4.0")
+with warnings.catch_warnings(record=True) as said:
+    warnings.simplefilter("always")
+    assert flbook.Statements is flbook.Claims and "Statements" not in flbook.__all__
+print(said[0].category.__name__, said[0].filename, said[0].message)
+"""
+
+
+def test_a_renamed_name_works_and_says_where_it_is_asked_for_what_it_is_called_now():
+    out = subprocess.run([sys.executable, "-c", RENAMED], capture_output=True, text=True)
+    assert out.stdout.strip() == (
+        "FutureWarning <string> flbook.Statements is called flbook.Claims since version 0.2.0; the old name goes with "
+        "version 0.4.0"), out.stderr
+
+
+def test_what_was_renamed_leads_to_a_public_name_and_goes_in_time():
+    def numbers(version: str) -> list[int]:
+        return [int(part) for part in version.split(".")]
+
+    for old, (new, since, until) in flbook.RENAMED.items():
+        assert new in flbook.PUBLIC and old not in flbook.PUBLIC, old
+        assert numbers(since)[:2] < numbers(until)[:2], f"{old}: it warns for a minor version at least"
+        assert numbers(flbook.__version__) < numbers(until), f"{old} was to go with version {until}"

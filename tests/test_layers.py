@@ -21,8 +21,8 @@ LAYERS = (
     {"lectures"},
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
-BESIDE = {"plots", "book", "course"}  # what shows results, and what asks for them
-ENTRY = {"__init__", "__main__"}  # these import what they need when they need it
+BESIDE = {"plots", "book", "course", "report"}  # what shows results, and what asks for them
+ENTRY = {"__init__", "__main__", "deprecation"}  # these import what they need when they need it
 WITHOUT_TORCH = ["", "domains", "fits", "hermite", "plots", "book", "claims.check", "runs", "runs.files", "theory",
                  "course.grading", "__main__"]
 FILES = {path.relative_to(ROOT).with_suffix("").parts: path for path in sorted(ROOT.rglob("*.py"))}

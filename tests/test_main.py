@@ -140,7 +140,7 @@ def test_usage_errors(arguments, capsys):
     assert stop.value.code == 2 and "Traceback" not in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", ["", "ledger", "list", "cost", "run"])
+@pytest.mark.parametrize("command", ["", "ledger", "list", "cost", "run", "observe"])
 def test_help_reads(command, capsys):
     with pytest.raises(SystemExit) as stop:
         __main__.main([*command.split(), "--help"])

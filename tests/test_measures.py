@@ -8,7 +8,7 @@ import pytest
 import torch
 from scipy import stats
 
-from flbook import measures
+from flbook import measures, observe
 from flbook.data import SignalNoise
 from flbook.dynamics import Gram, GramTraining, draw_gram
 from flbook.dynamics.weights import WeightTraining
@@ -302,6 +302,8 @@ def test_sharpness_is_the_largest_eigenvalue_of_the_hessian(bias):
 
         hessian = torch.autograd.functional.hessian(loss, torch.cat([p.flatten() for p in there.values()]))
         expected = torch.linalg.eigvalsh(hessian)[-1].item()
+        flat = torch.cat([p.flatten() for p in there.values()])
+        assert observe.sharpness(lambda p, loss=loss: loss(p["w"]), {"w": flat}).value == pytest.approx(expected)
         for problem, params in ((direct, there), (gram, here)):
             assert measures.sharpness(problem, params)[member].item() == pytest.approx(expected, rel=1e-4)
 

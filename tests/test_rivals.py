@@ -1,11 +1,16 @@
 """Rivals: each is what it says it is, in coefficients and in d dimensions, and learns no feature."""
 
+import numpy as np
 import pytest
 import torch
 
-from flbook.data import SignalNoise
+from flbook import observe, rivals
+from flbook.data import LinearPrompts, SignalNoise, SingleIndex, TaskPool
+from flbook.data.ten_digits import ten_digits
 from flbook.dynamics import GramTraining
+from flbook.estimators import tuned_kernel_ridge
 from flbook.models import LeakyReLU, ReLUPower, TwoLayerCNN, identity, relu, softplus
+from flbook.rivals import solved
 from flbook.training.fit import fit
 from flbook.training.losses import squared
 from flbook.training.network import Training
@@ -135,3 +140,140 @@ def test_frozen_gradient_is_the_finite_difference_and_the_norm_is_euclidean():
         slope = (frozen.gradient(params, observed=labels)["a"] * way["a"]).sum(-1)
         torch.testing.assert_close((up - down) / (2 * h), slope, rtol=1e-6, atol=1e-9)
     torch.testing.assert_close(frozen.norm(way), way["a"].norm(dim=-1))
+
+
+def drawn(*shape, seed=0):
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+FOUR = ["linear", "lazy", "kernel", "random features"]
+
+
+def test_the_tuned_penalty_is_that_of_leaving_out_one_sample_after_another():
+    x, y, new = drawn(25, 6), drawn(25, seed=1) + drawn(25, 6)[:, 0], drawn(4, 6, seed=2)
+    found = tuned_kernel_ridge(x @ x.T, new @ x.T, y)
+    from sklearn.linear_model import Ridge, RidgeCV
+    from sklearn.model_selection import LeaveOneOut, cross_val_predict
+
+    plain = Ridge(alpha=found.lam).fit(x.numpy(), y.numpy())
+    torch.testing.assert_close(found.predictions, torch.tensor(plain.predict(new.numpy())))
+    left_out = cross_val_predict(Ridge(alpha=found.lam), x.numpy(), y.numpy(), cv=LeaveOneOut())
+    assert found.error == pytest.approx(((left_out - y.numpy()) ** 2).mean(), rel=1e-8)
+    near = RidgeCV(alphas=found.lam * 10 ** torch.arange(-2, 2.1, 0.25).double().numpy()).fit(x.numpy(), y.numpy())
+    assert near.alpha_ == pytest.approx(found.lam), "no other ridge of the grid is better"
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_each_rival_answers_data_of_its_own_kind(dtype):
+    x = drawn(120, 4)
+    targets = {"linear": x[:, 0], "kernel": torch.exp(-x.square().sum(1)), "lazy": x[:, 0].relu()}
+    for name, y in targets.items():
+        errors = {one: (predict(x[:80].to(dtype), y[:80].to(dtype), x[80:].to(dtype)) - y[80:]).square().mean()
+                  for one, predict in rivals.for_((x, y)).items()}
+        assert list(errors) == FOUR and errors[name] < 0.3 * y.var(), name
+        assert errors["linear"] < 1e-6 if name == "linear" else errors["linear"] > 1.5 * errors[name]
+    assert rivals.for_((x, y))["kernel"](x[:80].to(dtype), y[:80].to(dtype), x[80:].to(dtype)).dtype == dtype
+
+
+def test_pictures_and_classes():
+    split = ten_digits(n=200, seed=0)
+    x, y = split.x_test[:300], split.y_test[:300]
+    rate = {name: (predict(split.x, split.y, x).argmax(1) == y).double().mean()
+            for name, predict in rivals.for_((split.x, split.y)).items() if name != "lazy"}
+    assert rate["kernel"] > 0.92 and rate["random features"] > 0.9 and rate["kernel"] > rate["linear"] > 0.8
+
+
+def test_the_lazy_rival_of_a_network_of_ones_own_is_regression_with_its_tangent_kernel():
+    x, y, new = drawn(20, 3), drawn(20, seed=1), drawn(5, 3, seed=2)
+    f, params = observe.functional(torch.nn.Sequential(torch.nn.Linear(3, 9), torch.nn.Tanh(), torch.nn.Linear(9, 1)))
+    params = {name: p.double() for name, p in params.items()}
+    expected = tuned_kernel_ridge(observe.ntk(f, params, x), observe.ntk(f, params, new, x), y).predictions
+    torch.testing.assert_close(rivals.for_((x, y), network=(f, params))["lazy"](x, y, new), expected)
+    others = rivals.for_((x, y))["lazy"](x, y, new)
+    assert (others - expected).abs().max() > 1e-3
+
+
+def test_the_lazy_rival_of_a_stranger_on_pictures():
+    module = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.GELU(), torch.nn.Flatten(), torch.nn.Linear(64, 1))
+    x = drawn(30, 3, 6, 6)
+    y = (x[:, 0].mean((-2, -1)) > 0).double() * 2 - 1
+    lazy = rivals.for_((x, y), network=observe.functional(module))["lazy"](x[:20], y[:20], x[20:])
+    assert lazy.shape == (10,) and lazy.dtype == torch.float64 and bool(lazy.isfinite().all())
+
+
+def test_the_signal_noise_model_has_its_own():
+    data = SignalNoise(n=30, d=60, mu_norm=2.5, flip_prob=0.1)
+    sample, fresh = data.draw(1), data.draw_test(500, 1)
+    found = {name: predict(sample.x, sample.observed, fresh.x) for name, predict in rivals.for_(data).items()}
+    error = {name: (f.sign() != fresh.y).double().mean() for name, f in found.items()}
+    assert list(found) == [*FOUR, "averaging", "told the patch"]
+    assert error["told the patch"] == 0 < error["averaging"] < 0.2 and error["lazy"] < 0.35
+    w = sample.observed @ sample.x.sum(1)
+    torch.testing.assert_close(found["averaging"], fresh.x.sum(1) @ w)
+
+
+@pytest.mark.parametrize("link, linear", [(torch.tanh, False), (lambda z: z**2 - 1, True)], ids=["tanh", "even"])
+def test_told_the_link_of_a_single_index(link, linear):
+    data = SingleIndex(n=300, d=20, link=link)
+    sample, fresh = data.draw(2), data.draw_test(300, 2)
+    found = rivals.for_(data)
+    risk = {name: (found[name](sample.x, sample.y, fresh.x) - fresh.target).square().mean()
+            for name in ("linear", "kernel", "told the link")}
+    # d/n of the label noise's variance, times the slope of the link
+    assert risk["told the link"] < 0.01 < risk["kernel"]
+    assert (risk["linear"] > 1) == linear
+
+
+def test_it_looks_from_a_spectral_direction_and_from_others():
+    """For an even link the average knows little, and one end of the second moment's spectrum leans on the direction."""
+    data, found = SingleIndex(n=300, d=20, link=lambda z: z**2 - 1), []
+    for seed in range(6):
+        sample = data.draw(seed)
+        starts = torch.from_numpy(np.stack(solved._starts(sample.x, sample.y)))
+        torch.testing.assert_close(starts.norm(dim=1), torch.ones(solved.STARTS).double())
+        assert ((starts @ starts.T).abs() > 0.99).sum() == solved.STARTS, "no two look from the same place"
+        found.append(starts[:, 0].square())
+    average, spectral = torch.stack(found)[:, 0].mean(), torch.stack(found)[:, 1:3].amax(1).mean()
+    assert spectral > 0.7 > 0.5 > average
+
+
+def test_bayes_rules_of_prompts():
+    for data in (LinearPrompts(n=12, d=4, noise=0.5, queries=50),
+                 LinearPrompts(n=12, d=4, noise=0.5, queries=50, task_covariance=(4.0, 1.0, 0.2, 0.1)),
+                 LinearPrompts(n=3, d=4, noise=0.5, queries=50, pool=TaskPool(3))):  # fmt: skip
+        prompts, found = data.draw(40, seed=0), rivals.for_(data)
+        risk = {name: sum((found[name](x, y, new) - target).square().mean()
+                          for x, y, new, target in zip(*prompts.context, prompts.query, prompts.target, strict=True))
+                for name in ("linear", "Bayes")}  # fmt: skip
+        assert risk["Bayes"] < 0.9 * risk["linear"]
+    noiseless = LinearPrompts(n=12, d=4, queries=5).draw(1, seed=0)
+    answer = rivals.for_(LinearPrompts(d=4))["Bayes"](noiseless.context.x[0], noiseless.context.y[0],
+                                                      noiseless.query[0])
+    torch.testing.assert_close(answer, noiseless.target[0])
+
+
+def test_a_data_model_of_ones_own_registers_what_is_best():
+    class Coins:
+        pass
+
+    with pytest.raises(ValueError, match="got Coins, for which no best method is registered"):
+        rivals.for_(Coins())
+    rivals.best_known.register(Coins, lambda data: {"a guess": lambda x, y, new: torch.zeros(len(new))})
+    x = drawn(5, 2)
+    assert rivals.for_(Coins())["a guess"](x, x[:, 0], x[:2]).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("act, sentence", [
+    (lambda x, y: rivals.for_((x, y[:4])), r"got \(9, 3\), \(4,\) and \(9, 3\)"),
+    (lambda x, y: rivals.for_((x,)), "a pair of tensors, inputs and labels; got Tensor"),
+    (lambda x, y: rivals.for_((x, y))["linear"](x, y, x[:, :2]), r"that of x but for their number.*\(9, 2\)"),
+    (lambda x, y: rivals.for_((x, y))["linear"](0 * x, y, x), "x must not be the same for all of the 9 samples"),
+    (lambda x, y: rivals.for_((x[:2], y[:2])), "with n at least 3"),
+    (lambda x, y: rivals.for_(LinearPrompts(pool=TaskPool(3))), "one pool of standard normal tasks"),
+    (lambda x, y: rivals.for_(LinearPrompts(d=2, task_covariance=(1.0, 0.0))), "without null directions"),
+    (lambda x, y: tuned_kernel_ridge(torch.ones(9, 9), torch.ones(1, 9), y), "a kernel that tells them apart"),
+])  # fmt: skip
+@pytest.mark.usefixtures("without_type_checks")
+def test_bad_input_of_solved_rivals_is_one_sentence(act, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        act(drawn(9, 3), drawn(9, seed=1))

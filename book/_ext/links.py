@@ -1,4 +1,7 @@
-"""Names of the library in a page's code lead to where they are defined: file and line in the repository."""
+"""Names of the library in a page's code lead to what the reference says of them.
+
+Those that only a lecture uses lead to where they are defined: file and line in the repository.
+"""
 
 import json
 import re
@@ -6,7 +9,8 @@ from pathlib import Path
 
 from sphinx.application import Sphinx
 
-from flbook.book.definitions import definition, imported
+from flbook.book import reference
+from flbook.book.definitions import Definition, definition, imported
 
 _BLOCK = re.compile(r'<div class="highlight-ipython3.*?</pre>', re.DOTALL)
 _NAME = r'<span class="n">(\w+)</span>'
@@ -15,13 +19,16 @@ _DOT = r'<span class="o">\.</span>'
 _CHAIN = re.compile(rf'(?<!<span class="o">\.</span>){_NAME}((?:{_DOT}{_NAME})*)(?!<span class="o">=</span>)')
 
 
-def with_links(body: str, cells: list[str], to: str) -> str:
-    """A page in HTML with the names of its cells linked, each where a block of code has it first."""
+def with_links(body: str, cells: list[str], to: str, known: dict[Definition, str]) -> str:
+    """A page in HTML with the names of its cells linked, each where a block of code has it first.
+
+    What is `known` by where it is defined leads to its address, the rest to its source below `to`.
+    """
     names = imported(cells)
-    return _BLOCK.sub(lambda block: _linked(block[0], names, to), body) if names else body
+    return _BLOCK.sub(lambda block: _linked(block[0], names, to, known), body) if names else body
 
 
-def _linked(block: str, names: dict[str, tuple[str, ...]], to: str) -> str:
+def _linked(block: str, names: dict[str, tuple[str, ...]], to: str, known: dict[Definition, str]) -> str:
     seen = set()
 
     def link(found: re.Match) -> str:
@@ -30,7 +37,10 @@ def _linked(block: str, names: dict[str, tuple[str, ...]], to: str) -> str:
             place = names.get(chain[0]) and definition(*names[chain[0]], *chain[1:end])
             if place and (first := tuple(chain[:end])) not in seen:
                 seen.add(first)
-                return _anchored(found[0], end, f"{to}/lib/{place.file}#L{place.line}")
+                # a method's class, where the reference has no entry of its own for it
+                outer = [definition(*names[chain[0]], *chain[1:part]) for part in range(end, 0, -1)]
+                address = next((known[one] for one in outer if one in known), f"{to}/lib/{place.file}#L{place.line}")
+                return _anchored(found[0], end, address)
             if place:
                 break
         return found[0]
@@ -52,10 +62,12 @@ def link_names(app: Sphinx, page: str, template: str, context: dict, doctree) ->
         code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
         options = app.config.html_theme_options
         to = f"{options['repository_url']}/blob/{options['repository_branch']}"
-        context["body"] = with_links(context["body"], code, to)
+        known = {place: reference.link(page, name) for place, name in app.in_reference.items()}
+        context["body"] = with_links(context["body"], code, to, known)
 
 
 def setup(app: Sphinx) -> dict:
-    """Register with Sphinx."""
+    """Register with Sphinx; what the reference has is read once."""
+    app.in_reference = reference.addresses(Path(app.srcdir))
     app.connect("html-page-context", link_names)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

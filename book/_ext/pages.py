@@ -12,7 +12,7 @@ from docutils import nodes
 from myst_nb.sphinx_ import HideCodeCellNode
 from sphinx.application import Sphinx
 
-from flbook.book import facts, figures, ledger, questions
+from flbook.book import atlas, facts, figures, ledger, questions
 from flbook.book.kinds import CHECKS, untitled
 
 _NO_SCRIPTS = """\
@@ -102,7 +102,8 @@ def show_made(app: Sphinx, docname: str, source: list[str]) -> None:
         source[0] = json.dumps(notebook)
     else:
         book = Path(app.srcdir, "book")
-        source[0] = facts.with_counts(questions.with_count(figures.with_live(source[0], book), book), book)
+        text = atlas.with_pictures(source[0], book, Path(app.outdir, "_images"), "../" * docname.count("/"))
+        source[0] = facts.with_counts(questions.with_count(figures.with_live(text, book), book), book)
 
 
 def close_checks(app: Sphinx, doctree) -> None:

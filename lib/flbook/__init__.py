@@ -25,6 +25,7 @@ PUBLIC = {
     "LabelSmoothing": "flbook.training.optimizers",
     "SignDescent": "flbook.training.optimizers",
     "NormalisedDescent": "flbook.training.optimizers",
+    "SpectralDescent": "flbook.training.optimizers",
     "Adam": "flbook.training.optimizers",
     "RMSProp": "flbook.training.optimizers",
     "WeightDecay": "flbook.training.optimizers",
@@ -50,10 +51,19 @@ PUBLIC = {
     "coordinate_check": "flbook.observe.widths",
     "border": "flbook.observe.bisection",
     "order_parameters": "flbook.observe.overlaps",
+    "exponent": "flbook.observe.powers",
+    "probe": "flbook.observe.read_out",
+    "erase": "flbook.observe.read_out",
+    "signal_and_noise": "flbook.observe.moved",
+    "members": "flbook.observe.ensembles",
+    "best_known": "flbook.rivals.solved",
     "Experiment": "flbook.runs",
     "Grid": "flbook.runs",
     "Claims": "flbook.claims.check",
 }
+
+# Public names that were renamed, by the old one: the new one, since which version, and in which the old one goes.
+RENAMED: dict[str, tuple[str, str, str]] = {}
 
 __all__ = [*sorted(PUBLIC), "__version__"]
 
@@ -63,6 +73,8 @@ def __getattr__(name: str):
     if name in PUBLIC:
         home = import_module(PUBLIC[name])
         return getattr(home, name, None) or import_module(f"{PUBLIC[name]}.{name}")
+    if name in RENAMED:
+        return __getattr__(import_module("flbook.deprecation").renamed(name, *RENAMED[name]))
     if not name.startswith("_"):
         try:
             return import_module(f"flbook.{name}")

@@ -6,6 +6,7 @@ python -m flbook list                                     the experiments and th
 python -m flbook run relu_heatmap --scale paper           run one, and keep its result in a file
 python -m flbook run my_file.py --dry-run                 the same for an experiment of one's own
 python -m flbook cost relu_heatmap                        measure what its presets cost
+python -m flbook observe my_net.py:make --data my.npz     write a report on a network of one's own
 """
 
 import argparse
@@ -30,7 +31,8 @@ def main(argv=None):
         print(f"flbook: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("flbook: stopped; the same command resumes where it was.", file=sys.stderr)
+        rest = "nothing was written" if arguments.act is observe else "the same command resumes where it was"
+        print(f"flbook: stopped; {rest}.", file=sys.stderr)
         return 130
 
 
@@ -99,11 +101,7 @@ def run(arguments):
     if arguments.store and arguments.out:
         raise ValueError("--store keeps the result beside its experiment; it takes no --out.")
     usual = f"{name.replace(':', '_')}-{arguments.scale}.nc"
-    out = experiment.path(preset=arguments.scale) if arguments.store else Path(arguments.out or usual)
-    if not out.parent.is_dir():
-        raise ValueError(f"--out is {str(out)!r}, but there is no folder {str(out.parent)!r}.")
-    if out.is_dir():
-        raise ValueError(f"--out must name a file, but {str(out)!r} is a folder.")
+    out = _file(experiment.path(preset=arguments.scale) if arguments.store else arguments.out or usual)
     how = {"device": arguments.device, "chunk": dict(arguments.chunk or experiment.chunk)}
     if arguments.dry_run:
         return _dry(experiment, setting, out, how)
@@ -123,6 +121,29 @@ def run(arguments):
         print(f"    not finite              {kept.attrs['not_finite']}")
     print(f"written to {out} ({out.stat().st_size / 1e3:.0f} kB)")
     return 0
+
+
+def observe(arguments):
+    """Write a report on a network of one's own."""
+    out = _file(arguments.out or f"{arguments.network.rpartition(':')[2]}-report.html")
+    from flbook import report
+
+    begin = time.perf_counter()
+    figures = report.write(arguments.network, arguments.data, str(out), arguments.loss, arguments.checkpoints,
+                           arguments.device)
+    print(f"{figures} figures in {time.perf_counter() - begin:.0f} s, written to {out} "
+          f"({out.stat().st_size / 1e3:.0f} kB)")
+    return 0
+
+
+def _file(name):
+    """A file that can be written, as far as one sees before any work."""
+    out = Path(name)
+    if not out.parent.is_dir():
+        raise ValueError(f"--out is {str(out)!r}, but there is no folder {str(out.parent)!r}.")
+    if out.is_dir():
+        raise ValueError(f"--out must name a file, but {str(out)!r} is a folder.")
+    return out
 
 
 def _dry(experiment, setting, out, how):
@@ -235,7 +256,25 @@ def _parser():
     one.add_argument("--out", metavar="FILE", help="the file (default: EXPERIMENT-SCALE.nc in this folder)")
     one.add_argument("--store", action="store_true", help="keep it beside its experiment, as a stored result")
     one.set_defaults(act=run)
+    _observer(commands)
     return parser
+
+
+def _observer(commands):
+    one = commands.add_parser(
+        "observe",
+        help="write a report on a network of one's own: one HTML page",
+        description="Observe a network on data and write a report, one HTML page that asks for nothing else. "
+        "Nothing is executed but the network's own file.",
+    )
+    one.add_argument("network", metavar="FILE.py:FUNCTION", help="a function that returns a torch.nn.Module")
+    one.add_argument("--data", required=True, metavar="FILE.npz", help="an array x of inputs and an array y of labels")
+    one.add_argument("--loss", metavar="LOSS", help="cross-entropy, logistic or squared (default: by the labels)")
+    one.add_argument("--checkpoints", nargs="+", default=(), metavar="PATH",
+                     help="state dicts of torch or safetensors, or folders of them: training over time")
+    one.add_argument("--device", default="cpu", metavar="cpu|cuda", help="where to compute (default: cpu)")
+    one.add_argument("--out", metavar="FILE", help="the page (default: FUNCTION-report.html in this folder)")
+    one.set_defaults(act=observe)
 
 
 if __name__ == "__main__":

@@ -164,6 +164,9 @@ def sharpness(problem: Problem, params: Params, steps: int = 100, reach: float =
     .. math:: Hv \approx \frac{\nabla L(w + \epsilon v) - \nabla L(w - \epsilon v)}{2\epsilon}
 
     A first run finds the eigenvalue largest in size; where it is negative, a second, shifted by it, finds the largest.
+    For one network and a loss that autograd can differentiate twice, `flbook.observe.sharpness` is exact and says how
+    far it has converged. This one asks for a gradient and a norm only, so it serves a problem in coefficients, whose
+    coordinates are not orthogonal, and all members of an ensemble at once.
 
     Parameters
     ----------

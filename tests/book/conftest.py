@@ -138,7 +138,7 @@ def built() -> Path:
     stamp = HTML / ".built"
     if not stamp.exists():
         missing("the book is not built here: run `make book`")
-    made = ("ledger.md", "differences.md", "theorems.md")  # by the build
+    made = ("ledger.md", "differences.md", "theorems.md", "reference.md", "atlas.md")  # by the build
     sources = [page.source for page in PAGES if page.source.name not in made]
     newer = [path.name for path in sources if path.stat().st_mtime > stamp.stat().st_mtime]
     if newer:

@@ -19,7 +19,8 @@ PICTURES = ".cell_output img:not(.fll img)"
 TOP = "e => e.getBoundingClientRect().top + scrollY"
 HEIGHT = "e => e.getBoundingClientRect().height"
 FITS = 844 - 48  # of a phone, below the bar above the page
-KINDS = "search genindex prf-prf book/index book/ledger book/bibliography book/benign_overfitting/relu_heatmap".split()
+KINDS = "search genindex prf-prf book/index book/ledger book/reference book/atlas book/bibliography".split()
+KINDS += ["book/benign_overfitting/relu_heatmap"]
 SIDEWAYS = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 

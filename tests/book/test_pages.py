@@ -128,7 +128,9 @@ SECOND_FORM = {
     "representation/lazy_and_mean_field",
     "representation/kernels_and_one_step",
     "representation/loss_path_kernel",
+    "representation/maximal_update",
     "representation/online_sgd",
+    "representation/rate_transfer",
     "signal_noise/decomposition",
     "signal_noise/signal_noise_model",
     "training_strategies/adam_and_gradient_descent",
@@ -143,6 +145,7 @@ SECOND_FORM = {
     "training_strategies/out_of_distribution",
     "training_strategies/sharpness_aware",
     "training_strategies/sign_descent",
+    "training_strategies/spectral_steps",
 }
 
 

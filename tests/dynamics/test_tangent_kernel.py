@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from flbook import observe
 from flbook.data import SignalNoise
 from flbook.dynamics.tangent_kernel import kernel_descent, kernel_ridge, neuron_kernel, relative_change, tangent_kernel
 from flbook.lectures.representation.lazy_and_mean_field.teacher import Teacher
@@ -44,6 +45,7 @@ def test_of_any_network_it_is_the_gram_matrix_of_gradients():
     (w_3, b_3) = torch.autograd.grad(cnn(sample.x[3:4]).sum(), [cnn.w, cnn.b])
     torch.testing.assert_close(kernel[1, 3], (w * w_3).sum() + (b * b_3).sum())
     torch.testing.assert_close(kernel, kernel.T)
+    torch.testing.assert_close(kernel, observe.ntk(*observe.functional(cnn), sample.x, chunk=3))
 
 
 @pytest.mark.parametrize("steps", [0, 1, 50])

@@ -60,6 +60,18 @@ def test_the_sharpness_of_a_network_is_that_of_its_full_hessian():
     assert observe.sharpness(loss, params).value == pytest.approx(torch.linalg.eigvalsh(hessian)[-1].item(), rel=1e-5)
 
 
+@pytest.mark.parametrize("theirs, ours", [
+    (nn.functional.mse_loss, lambda out, y: (out - y).square().mean()),
+    (nn.functional.huber_loss, lambda out, y: nn.functional.smooth_l1_loss(out, y)),
+])
+def test_the_usual_losses_of_pytorch(theirs, ours):
+    torch.manual_seed(0)
+    f, params = observe.functional(nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 2)).double())
+    x, y = torch.randn(7, 4).double(), torch.randn(7, 2).double()
+    one, other = (observe.sharpness(lambda p, loss=loss: loss(f(p, x), y), params).value for loss in (theirs, ours))
+    assert one == pytest.approx(other, rel=1e-8)
+
+
 @pytest.mark.parametrize("act, sentence", [
     (lambda p: observe.sharpness(lambda q: q["w"], p), r"one number; got shape \(3,\)"),
     (lambda p: observe.hessian_trace(lambda q: q["w"].sum(), p, draws=1), "at least 2"),

@@ -54,6 +54,17 @@ def test_the_digest_is_the_same_at_another_place(folder, tmp_path_factory):
     assert digest(folder / "mine.py") == digest(other / "mine.py")
 
 
+def test_what_is_installed_beside_flbook_is_not_read(tmp_path, monkeypatch):
+    """As on Colab, where every import of every package lies in the folder of flbook."""
+    for name, text in {"flbook/lecture.py": "import torch\nfrom torch import nn\nfrom flbook.fits import slope\n",
+                       "flbook/fits.py": "import torch.nn\n", "torch/__init__.py": "", "torch/nn.py": ""}.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    monkeypatch.setattr(closure, "PACKAGE", tmp_path / "flbook")
+    monkeypatch.setattr(closure, "_homes", dict)
+    assert names(tmp_path / "flbook/lecture.py") == {"lecture.py", "fits.py"}
+
+
 def test_what_was_edited_after_it_was_read_is_told(folder):
     files = closure.closure(folder / "mine.py")
     closure.digest(files)

@@ -8,13 +8,14 @@ from pathlib import Path
 TESTS = Path(__file__).parents[1]
 EXPERIMENTS = TESTS.parent / "lib" / "flbook" / "lectures"
 # What lies in tests/, one list or the other: sums in another order may change what these compute ...
-NUMERIC = {"data", "dynamics", "estimators", "lectures", "models", "observe", "theory", "training", "test_devices.py",
-           "test_doctests.py", "test_ensembles.py", "test_fits.py", "test_hermite.py", "test_measures.py",
-           "test_rivals.py", "test_rng.py", "test_theory.py"}
+NUMERIC = {"data", "dynamics", "estimators", "lectures", "models", "observe", "report", "theory", "training",
+           "test_devices.py", "test_doctests.py", "test_ensembles.py", "test_fits.py", "test_hermite.py",
+           "test_measures.py", "test_rivals.py", "test_rng.py", "test_theory.py"}
 # ... and here nothing is added up: pages, pictures, files, sentences, imports, shapes.
 EXACT = {"book", "claims", "course", "plots", "runs", "test_address.py", "test_chosen.py", "test_domains.py",
          "test_environments.py", "test_gpu_capable.py", "test_import.py", "test_layers.py", "test_main.py",
-         "test_shapes.py", "lectures/test_presets.py", "lectures/test_refusals.py"}
+         "test_portable.py", "test_shapes.py", "test_workflows.py", "lectures/test_presets.py",
+         "lectures/test_refusals.py"}
 
 
 def numeric(path: Path) -> bool:

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from flbook import measures
+from flbook import measures, rng
 from flbook.data import SignalNoise
 from flbook.dynamics import GramTraining
 from flbook.dynamics.weights import WeightTraining
@@ -29,10 +29,11 @@ from flbook.training.optimizers import (
     RMSProp,
     SharpnessAware,
     SignDescent,
+    SpectralDescent,
     Then,
     WeightDecay,
 )
-from flbook.training.problem import Problem, Rule
+from flbook.training.problem import PopulationProblem, Problem, Rule
 
 SEEDS = (0, 1, 2)
 STEPS = 60
@@ -90,6 +91,53 @@ def test_a_memory_of_signs_and_of_unit_gradients_by_hand():
     assert path == [0.5, -0.25, -0.125]
     w = torch.tensor([1.0, -2.0], dtype=torch.float64)  # the direction stays until the bottom: v = u, then 1.5 u
     torch.testing.assert_close(fit(Bowl(), NormalisedDescent(0.4, 0.5), 2).params["w"], w - w / 5**0.5)
+
+
+class Table(PopulationProblem):
+    """A matrix, a vector and a number that are pulled to given places: the gradient is the distance from there."""
+
+    def __init__(self, places):
+        self.places = places
+
+    def start(self):
+        return {name: torch.zeros_like(p) for name, p in self.places.items()}
+
+    def slope(self, params):
+        return {name: params[name] - p for name, p in self.places.items()}
+
+    def norm(self, direction):
+        return direction["w"].square().sum((-2, -1)).sqrt()
+
+
+def test_spectral_descent_by_hand():
+    places = {"w": torch.tensor([[0.0, 3.0], [0.5, 0.0]]), "b": torch.tensor([3.0, 4.0]), "c": torch.tensor(-7.0)}
+    found = fit(Table(places), SpectralDescent(0.5), 1).params
+    torch.testing.assert_close(found["w"], torch.tensor([[0.0, 0.5], [0.5, 0.0]]))
+    torch.testing.assert_close(found["b"], torch.tensor([0.3, 0.4]))
+    assert found["c"] == -0.5
+    # v = -(3, .5), w = (.5, .5); v = .5 v - (2.5, 0): the small one is pulled on by the memory alone
+    torch.testing.assert_close(fit(Table(places), SpectralDescent(0.5, 0.5), 2).params["w"], 2 * found["w"])
+    torch.testing.assert_close(fit(Table(places), SpectralDescent(0.5), 2).params["w"],
+                               torch.tensor([[0.0, 1.0], [0.5, 0.0]]))
+    zero = {"w": torch.zeros(2, 2), "b": torch.zeros(2)}
+    assert all((p == 0).all() for p in fit(Table(zero), SpectralDescent(0.5), 1).params.values())
+
+
+@pytest.mark.skipif(not hasattr(torch.optim, "Muon"), reason="this PyTorch has no Muon")
+@pytest.mark.parametrize("shape", [(8, 12), (12, 8)])
+def test_five_steps_of_newton_and_schulz_are_pytorchs_muon(shape):
+    """Which computes in half precision, and takes a larger step for a tall matrix."""
+    place = rng.normal(shape, 3, "place", dtype=torch.float32)
+    weight = torch.nn.Parameter(torch.zeros(shape))
+    muon = torch.optim.Muon([weight], lr=0.1, momentum=0.8, weight_decay=0.0, nesterov=False)
+    for _ in range(4):
+        weight.grad = (weight - place).detach()
+        muon.step()
+    lr = 0.1 * max(1, shape[0] / shape[1]) ** 0.5
+    ours = fit(Table({"w": place}), SpectralDescent(lr, 0.8, steps=5), 4).params["w"]
+    exact = fit(Table({"w": place}), SpectralDescent(lr, 0.8), 4).params["w"]
+    off = torch.linalg.matrix_norm(ours - weight.detach()) / torch.linalg.matrix_norm(ours)
+    assert off < 0.02 < torch.linalg.matrix_norm(exact - weight.detach()) / torch.linalg.matrix_norm(exact)
 
 
 def test_label_smoothing_is_the_mean_of_label_noise():
@@ -213,6 +261,8 @@ RULES = {  # each from one number or one number a member, in all its scalars
     "coupled decay of bounded": lambda lr: WeightDecay(BoundedDescent(3 * lr, lr), lr / 3, coupled=True),
     "sign": lambda lr: SignDescent(lr / 20),
     "sign with memory": lambda lr: SignDescent(lr / 20, lr),
+    "spectral": lambda lr: SpectralDescent(lr / 20, lr),
+    "spectral, five steps": lambda lr: SpectralDescent(lr / 20, steps=5),
     "adam": lambda lr: Adam(lr / 20, (2 * lr, 3 * lr), lr / 100),
     "adamw": lambda lr: WeightDecay(Adam(lr / 20), lr),
     "rmsprop": lambda lr: RMSProp(lr / 20, 3 * lr, lr / 100),

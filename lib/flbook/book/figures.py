@@ -85,7 +85,7 @@ def _responsive(output, images, up):
         return
     data = output["data"]
     variants["narrow"] = "".join(data.pop("image/png"))
-    files = {key: f"{up}_images/{_stored(b64decode(picture), images)}" for key, picture in variants.items()}
+    files = {key: f"{up}_images/{stored(b64decode(picture), images)}" for key, picture in variants.items()}
     scales = f" data-axes='{escape(json.dumps(found['axes']))}'" if "axes" in found else ""
     alt = " ".join(found["alt"].split())
 
@@ -107,7 +107,7 @@ def _schematic(output, images, up):
     if "schematic" not in found:
         return
     pictures = {"light": "".join(output["data"].pop("image/png")), **found["schematic"]}
-    files = {look: f"{up}_images/{_stored(b64decode(picture), images)}" for look, picture in pictures.items()}
+    files = {look: f"{up}_images/{stored(b64decode(picture), images)}" for look, picture in pictures.items()}
     alt = escape(" ".join(found["alt"].split()))
     shown = "".join(
         f'<picture class="map only-{theme}"><source media="{PHONE}" srcset="{files[phone]}">'
@@ -121,7 +121,7 @@ def _flbook(output):
     return output.get("metadata", {}).get("flbook", {})
 
 
-def _stored(picture, images):
+def stored(picture, images):
     """Write a picture beside those of MyST-NB, under a name that is its content; returns the name."""
     images.mkdir(parents=True, exist_ok=True)
     name = f"{hashlib.sha256(picture).hexdigest()[:24]}.png"

@@ -23,6 +23,9 @@ def tangent_kernel(
 ) -> Float[Tensor, "*E n p"]:
     r""":math:`\nabla_w f(x) \cdot \nabla_w f(x')` of any network, by one backward pass a sample; small n only.
 
+    One pass serves all members of an ensemble, whose samples are their own. `flbook.observe.ntk` asks one network, a
+    function of its parameters, in chunks of samples.
+
     Parameters
     ----------
     problem, params

@@ -22,6 +22,7 @@ from flbook.data.signal_noise import Sample
 from flbook.dynamics.fresh import outputs_on_noise
 from flbook.models.activations import identity, tangent
 from flbook.models.cnn import TwoLayerCNN
+from flbook.observe.moved import decompose as in_directions
 from flbook.rivals import FrozenCNN
 from flbook.shapes import signs
 from flbook.training.losses import logistic
@@ -34,7 +35,7 @@ def decompose(
 ) -> tuple[Float[Tensor, "*E 2 m"], Float[Tensor, "*E 2 m n"], Float[Tensor, "*E 2 m d"]]:
     r"""Coefficients c of filters' moves on :math:`\mu` and on each :math:`\xi_i`, and the rest r, all in float64.
 
-    Least squares by an orthonormal basis of the span. Normal equations would square its condition number.
+    That of `flbook.observe.moved`, filter by filter.
 
     Parameters
     ----------
@@ -55,11 +56,9 @@ def decompose(
     >>> on_mu[0].tolist(), on_xi[0].tolist(), rest[0].tolist()
     ([2.0], [[0.0, 1.0, 0.0]], [[0.0, 0.0, 0.0, 0.0, 3.0]])
     """
-    move, xi = move.double(), xi.to(move.device, torch.float64)
-    q, r = torch.linalg.qr(torch.cat([mu.to(xi).expand(*xi.shape[:-2], 1, -1), xi], -2).mT)
-    inside = torch.einsum("...dk,...jrd->...jrk", q, move)
-    c = torch.linalg.solve_triangular(r, inside.flatten(-3, -2).mT, upper=True).mT.unflatten(-2, move.shape[-3:-1])
-    return c[..., 0], c[..., 1:], move - torch.einsum("...dk,...jrk->...jrd", q, inside)
+    found = in_directions(move.flatten(-3, -2), mu[None], xi)
+    on_mu, on_xi, rest = (part.unflatten(-2, move.shape[-3:-1]) for part in found)
+    return on_mu[..., 0], on_xi, rest
 
 
 class WeightTraining(Training):

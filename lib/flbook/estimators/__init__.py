@@ -15,7 +15,15 @@ from flbook.estimators.in_context import (
     Ridge,
     predict_each,
 )
-from flbook.estimators.regression import averaging, hard_margin, kernel_ridge, min_norm, ridge, weighted_second_moment
+from flbook.estimators.regression import (
+    averaging,
+    hard_margin,
+    kernel_ridge,
+    min_norm,
+    ridge,
+    tuned_kernel_ridge,
+    weighted_second_moment,
+)
 
 __all__ = [
     "Averaging",
@@ -32,5 +40,6 @@ __all__ = [
     "min_norm",
     "predict_each",
     "ridge",
+    "tuned_kernel_ridge",
     "weighted_second_moment",
 ]

@@ -1,5 +1,7 @@
 """Regression and classification of one sample: the weights that data determine."""
 
+from typing import NamedTuple
+
 import numpy as np
 import torch
 from jaxtyping import Float
@@ -209,6 +211,73 @@ def kernel_ridge(
         if iteration % 8 == 7 and not bool((~(square <= rtol**2 * first)).any()):  # a NaN is not exact enough
             return alpha if isinstance(lam, tuple) else alpha[..., 0, :]
     raise ValueError(f"lam must be larger for a kernel matrix so nearly singular; got {lam}")
+
+
+class TunedRidge(NamedTuple):
+    """Kernel ridge regression with the ridge of the least leave-one-out error."""
+
+    predictions: Float[Tensor, "p ..."]
+    lam: float  # of (K + lam I), K centred
+    error: float  # mean square of the errors on samples left out
+
+
+def tuned_kernel_ridge(
+    kernel: Float[Tensor, "n n"], cross: Float[Tensor, "p n"], y: Float[Tensor, "n ..."]
+) -> TunedRidge:
+    r"""Kernel ridge regression with an intercept, its ridge chosen by leaving out one sample at a time.
+
+    .. math:: e_i = \frac{y_i - \hat y_i}{1 - H_{ii}}, \qquad H = \tfrac1n 1 1^\top + K_c (K_c + \lambda I)^{-1},
+              \quad K_c = C K C,\ C = I - \tfrac1n 1 1^\top
+
+    is the error on sample i of the fit to the others, exactly, from one eigen-decomposition for all ridges: a quarter
+    of a decade apart, from 1e-8 to 1e4 times the mean eigenvalue.
+
+    Parameters
+    ----------
+    kernel, cross
+        K among the n samples, and between p new ones and them.
+    y
+        Labels, shape ``(n,)`` or ``(n, q)``.
+
+    Returns
+    -------
+    TunedRidge
+        Predictions, shape ``(p,)`` or ``(p, q)``, in float64, and what was chosen.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than three samples, or the kernel is the same between all of them.
+
+    Source: Craven and Wahba (1979); Allen (1974) for the errors.
+
+    Examples
+    --------
+    >>> x = torch.linspace(-1, 1, 9).double()[:, None]
+    >>> found = tuned_kernel_ridge(x @ x.T, 2 * x[:2] @ x.T, 3 * x[:, 0] + 1)
+    >>> [round(value, 4) for value in found.predictions.tolist()]
+    [-5.0, -3.5]
+    """
+    kernel, cross, target = (one.double() for one in (kernel, cross, y))
+    n = len(kernel)
+    mean, columns = target.mean(0), kernel.mean(0)
+    centred = kernel - columns - columns[:, None] + kernel.mean()
+    size = (centred.trace() / n).item()
+    if n < 3 or not size > 1e-12 * kernel.abs().max().item():
+        raise ValueError(f"leaving one out needs three samples at least, and a kernel that tells them apart; got {n} "
+                         f"samples and a kernel whose centred trace is {size * n:g}")
+    values, vectors = torch.linalg.eigh(centred)
+    along = vectors.T @ (target - mean).reshape(n, -1)
+    ridges = size * torch.logspace(-8, 4, 49, dtype=torch.float64, device=kernel.device)
+    shrunk = ridges[:, None] / (values.clamp(min=0) + ridges[:, None])  # (ridges, n): what a fit leaves of each part
+    missed = torch.einsum("ik,lk,kq->liq", vectors, shrunk, along)
+    left = torch.einsum("ik,lk->li", vectors.square(), shrunk) - 1 / n  # 1 - H_ii
+    errors = (missed / left[..., None]).square().sum(-1).mean(-1)
+    best = int(errors.argmin())
+    weights = vectors @ (along / (values.clamp(min=0) + ridges[best])[:, None])
+    apart = cross - cross.mean(1, keepdim=True) - columns + kernel.mean()
+    return TunedRidge(mean + (apart @ weights).reshape(len(cross), *target.shape[1:]), ridges[best].item(),
+                      errors[best].item())
 
 
 def _scan(lam: float | tuple[float, ...], like: Tensor) -> Float[Tensor, " lam"]:

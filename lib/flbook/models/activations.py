@@ -134,7 +134,13 @@ class Power(Checked, Activation):
 
 @dataclass(frozen=True)
 class LeakyReLU(Checked, Activation):
-    r""":math:`\sigma(z) = \max(z, \alpha z)` with leak :math:`0 \le \alpha \le 1`; :math:`\alpha = 1` is linear."""
+    r""":math:`\sigma(z) = \max(z, \alpha z)` with leak :math:`0 \le \alpha \le 1`; :math:`\alpha = 1` is linear.
+
+    Examples
+    --------
+    >>> LeakyReLU(0.25)(torch.tensor([-2.0, 2.0]))
+    tensor([-0.5000,  2.0000])
+    """
 
     leak: Probability = 0.1  # the slope below 0
 

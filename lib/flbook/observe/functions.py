@@ -1,7 +1,7 @@
 """A network as a function of its parameters: what every observation asks for."""
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
@@ -100,12 +100,19 @@ def single(f: Network) -> Callable[[dict[str, Tensor], Tensor], Tensor]:
     return lambda params, x: outputs(f, params, x[None]).reshape(-1)
 
 
-def derivable() -> AbstractContextManager:
+@contextmanager
+def derivable() -> Iterator[None]:
     """Attention by plain products, which can be differentiated twice and sample by sample; fused kernels cannot.
 
-    Returns
-    -------
-    AbstractContextManager
-        To be entered around a call of the network.
+    Yields
+    ------
+    None
+        The network is called inside.
     """
-    return sdpa_kernel(SDPBackend.MATH)
+    fused = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        with sdpa_kernel(SDPBackend.MATH):
+            yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fused)

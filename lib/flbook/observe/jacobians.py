@@ -139,6 +139,12 @@ def alignment(kernel: Float[Tensor, "n n"], other: Float[Tensor, "n n"], centred
         If the shapes differ.
 
     Source: Cristianini et al. (2001); Cortes, Mohri and Rostamizadeh (2012) for the centred one.
+
+    Examples
+    --------
+    >>> y = torch.tensor([1.0, -1.0])
+    >>> round(alignment(torch.eye(2), torch.outer(y, y)).item(), 4)  # half of the kernel's square length
+    0.7071
     """
     if kernel.shape != other.shape or kernel.ndim != 2:
         raise ValueError(f"kernels must be matrices of one shape; got {tuple(kernel.shape)} and {tuple(other.shape)}")

@@ -1,7 +1,7 @@
 """The coordinate check: by how much does each layer move in training, as a power of the width?"""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import xarray as xr
@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from flbook import fits
 from flbook.domains import Count, checked_arguments
+from flbook.observe.functions import derivable
 
 FLAT = 0.1  # exponents nearer to 0 count as none: at widths of some hundred, corrections to the limit are as large
 
@@ -67,6 +68,17 @@ def coordinate_check(
         If there are not two widths or seeds, or two networks have other layers.
 
     Source: Yang and Hu (2021); Yang et al. (2022), appendix on the coordinate check.
+
+    Examples
+    --------
+    >>> def make(width, seed):
+    ...     torch.manual_seed(seed)
+    ...     return nn.Sequential(nn.Linear(4, width), nn.ReLU(), nn.Linear(width, 1))
+    >>> x = torch.eye(4)
+    >>> found = coordinate_check(make, [64, 256], lambda net, width: torch.optim.SGD(net.parameters(), lr=1 / width),
+    ...                          lambda net: (net(x)[:, 0] - x[:, 0]).square().mean(), x)
+    >>> list(found.exponents), found.moved.dims
+    (['0', '2'], ('layer', 'width', 'seed'))
     """
     if len(set(widths)) < 2 or len(set(seeds)) < 2:
         raise ValueError(f"an exponent needs at least two widths and two seeds; got {widths} and {seeds}")
@@ -99,16 +111,22 @@ def _outputs(module: nn.Module, x: Tensor) -> dict[str, Tensor]:
     kept: dict[str, Tensor] = {}
 
     def keep(name: str) -> Callable:
-        return lambda _module, _inputs, output: kept.__setitem__(name, output.detach().clone())
+        def hook(_module: nn.Module, _inputs: tuple, output: Any) -> None:
+            first = output[0] if isinstance(output, tuple) else output  # attention returns its weights beside it
+            if isinstance(first, Tensor):
+                kept[name] = first.clone()
+
+        return hook
 
     hooks = [part.register_forward_hook(keep(name or type(part).__name__))
              for name, part in module.named_modules() if any(True for _ in part.parameters(recurse=False))]
     try:
-        module(x)
+        with derivable():  # fused, a transformer would not call its layers
+            module(x)
     finally:
         for hook in hooks:
             hook.remove()
-    return {name: h for name, h in kept.items() if isinstance(h, Tensor)}
+    return kept
 
 
 def _said(layer: str, fit: fits.Fit) -> str:

@@ -57,7 +57,7 @@ def show(fig: Figure | plt.Axes | Schematic, alt: str = "", caption: str = "", n
         What to look for, as Markdown with formulas but without cross-references, because it stands under the figure in
         every notebook too. The page numbers the figures that have one.
     name
-        By which the page refers to the figure, as in ``{numref}`fig-relu-heatmap-race```.
+        By which the page refers to the figure, such as ``fig-relu-heatmap-race``.
 
     Raises
     ------

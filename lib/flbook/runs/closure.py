@@ -149,8 +149,9 @@ def _targets(file: Path, root: Path) -> list[Path]:
 def _resolved(module: str, names: tuple[str, ...], root: Path) -> tuple[Path, ...]:
     """The files that one import statement asks for; none if it is of an installed package."""
     start, _, dotted = module.rpartition(":")
-    places = [Path(start)] if start else [root, PACKAGE.parent]
     parts = dotted.split(".") if dotted else []
+    beside = [] if root == PACKAGE.parent else [root]  # beside flbook lies all else that is installed, and is not read
+    places = [Path(start)] if start else [*beside, *([PACKAGE.parent] if parts[0] == PACKAGE.name else [])]
     here = [place.joinpath(*parts) for place in places]
     here = next((one for one in here if _file(one)), None) or next((one for one in here if one.is_dir()), None)
     if here is None:

@@ -9,7 +9,14 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Logistic:
-    r""":math:`\ell(f, y) = \log(1 + e^{-yf})`; for two logits, whose difference is f, the cross entropy."""
+    r""":math:`\ell(f, y) = \log(1 + e^{-yf})`; for two logits, whose difference is f, the cross entropy.
+
+    Examples
+    --------
+    >>> f, y = torch.tensor([0.0, 3.0]), torch.tensor([1.0, -1.0])
+    >>> logistic(f, y), logistic.slope(f, y)
+    (tensor([0.6931, 3.0486]), tensor([-0.5000,  0.9526]))
+    """
 
     def __call__(self, f: Tensor, y: Tensor) -> Tensor:
         """The loss of each output."""

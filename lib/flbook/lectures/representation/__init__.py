@@ -15,5 +15,12 @@ EXPERIMENTS = (
     "lazy_and_mean_field.relu_gates",
     "loss_path_kernel",
     "loss_path_kernel.convnet_path",
+    "maximal_update",
+    "maximal_update.output_size",
+    "maximal_update.wider_is_better",
     "online_sgd",
+    "rate_transfer",
+    "rate_transfer.kernel_growth",
+    "rate_transfer.sharper",
+    "rate_transfer.tuned_rates",
 )

@@ -29,4 +29,8 @@ EXPERIMENTS = (
     "sign_descent.sign_tokens",
     "rules_on_pictures",
     "rules_on_pictures.picture_tuning",
+    "spectral_steps",
+    "spectral_steps.known_frequencies",
+    "spectral_steps.long_tails",
+    "spectral_steps.many_steps",
 )

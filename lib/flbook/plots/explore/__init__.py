@@ -31,7 +31,10 @@ FIGURES = {
     "pool": dict(M=8, noise=0.5, n=8, task="own", d=2, seed=0),
     "ladder": dict(r1=0.97, a1=10, r2=0.04, a2=70, n=4096),
     "langevin": dict(lam=0.1, unit="tanh", N=100, t=5.0),
+    "transfer": dict(parametrisation="standard", length=2.0, steps=8, rate=0.2, seed=0),
+    "update": dict(p=0.5, r1=0.0, r2=-1.0, r3=-1.0, seed=0),
     "modalities": dict(n_snr2=1.25, ratio=3.0, negatives=20, labels="other", d=2000, seed=0),
+    "spectral": dict(alpha=2.0, d=48, steps=5, seed=0),
 }
 
 # The same figure on every run has the same id. Without scripts the picture stays where it is.
@@ -90,8 +93,14 @@ def live(name, still, *, alt, caption="", label="", **given):
         two starts; `unit` is ``"tanh"``, ``"cos"`` or ``"tilted"``, the latter a cosine whose sides the data see.
         ``"ladder"``: two learned features below attention at the points (r, a) of a disk of true ones, with a prompt of
         `n` examples (a power of two; from 4096 on infinitely many): rungs, saddles, and gradient flow.
+        ``"transfer"``: the rate of a two-layer linear network at four widths, in a `parametrisation` (``"standard"``,
+        ``"tangent"``, ``"maximal"``), towards a target of some `length`: risk over the rate, sharpness over the steps.
+        ``"update"``: networks of two hidden layers and four widths, whose output weights start at the size n^-p and
+        whose layers have the rates n^r1, n^r2, n^r3: the curves of the widths fan out or fall together.
         ``"modalities"``: contrastive training in coefficients with one modality and with two, `ratio` times as strong;
         `negatives` (even, 20 at most) are of the ``"other"`` label or of ``"any"``.
+        ``"spectral"``: one step from zero on facts whose frequencies follow a power law `alpha`; `steps` of Newton and
+        Schulz, 12 for the exact polar factor.
     still
         A Matplotlib figure that shows the same.
     alt

@@ -1,10 +1,11 @@
-"""Features: gradient outer products against autograd, the untrained correlation and erasing against closed forms."""
+"""Features: gradient outer products against autograd and `flbook.observe`, the untrained correlation in closed form."""
 
 import math
 
 import pytest
 import torch
 
+from flbook import observe
 from flbook.lectures.representation.features_in_real_networks import features
 from flbook.models import ConvNet, identity
 
@@ -26,6 +27,8 @@ def test_gradient_outer_product_of_two_layers_is_autograds():
     slopes = torch.stack([torch.autograd.functional.jacobian(f, one) for one in x])
     expected = torch.einsum("nci,ncj->ij", slopes, slopes) / 9
     torch.testing.assert_close(features.gradient_outer_product(x, w, b, a), expected)
+    observed = observe.agop(lambda p, x: torch.relu(x @ p["w"].T + p["b"]) @ p["a"].T, {"w": w, "b": b, "a": a}, x)
+    torch.testing.assert_close(observed, expected)
 
 
 def test_correlation_is_the_same_in_every_basis_and_takes_the_identity_off():
@@ -72,55 +75,3 @@ def test_layer_matrices_of_a_deeper_layer_are_those_of_the_rest_of_the_network()
                                features.layer_matrices(behind, rest, h)[0], strict=True):
         assert found.shape == (2, 27, 27)
         torch.testing.assert_close(found, expected)
-
-
-def concept():
-    """Correlated features, of which some lean on a concept; one direction is dead."""
-    z = (torch.arange(400) % 2 * 2.0 - 1.0).double()
-    h = normal(400, 6) @ normal(6, 6, seed=3) + 0.8 * z[:, None] * normal(6, seed=4)
-    return torch.cat([h, torch.ones(400, 1, dtype=torch.float64)], 1)[None], z[None]
-
-
-@pytest.mark.parametrize("smallest", [True, False])
-def test_erasing_leaves_no_covariance(smallest):
-    h, z = concept()
-    erase = features.eraser(h, z, smallest)
-    left = erase(h)
-    before, after = ((x - x.mean(1, keepdim=True)).mT @ z[0] for x in (h, left))
-    assert after.abs().max() < 1e-9 * before.abs().max()
-    torch.testing.assert_close(left.mean(1), h.mean(1))
-    torch.testing.assert_close(erase(left), left)  # twice is once
-    means = features.mean_difference(left, z)
-    assert means.abs().max() < 1e-10 and features.mean_difference(h, z).abs().max() > 0.1
-
-
-def test_the_smallest_edit_is_the_closed_form_and_the_smaller():
-    h, z = concept()
-    centred = h[0] - h[0].mean(0)
-    s, cov = (centred.T @ z[0] / 400)[:6], (centred.T @ centred / 400)[:6, :6]
-    small, orthogonal = ((features.eraser(h, z, way)(h) - h).square().sum(-1).mean() for way in (True, False))
-    torch.testing.assert_close(small, s @ s / (s @ torch.linalg.solve(cov, s)))
-    torch.testing.assert_close(orthogonal, s @ cov @ s / (s @ s))
-    assert small < 0.9 * orthogonal
-
-
-def test_a_probe_is_ridge_regression():
-    h, z = concept()
-    from sklearn.linear_model import Ridge
-
-    size = h[0].var(0, correction=0).mean()
-    plain = Ridge(alpha=float(1e-3 * size * 400)).fit(h[0].numpy(), z[0].numpy())
-    w, threshold = features.probe(h, z)
-    torch.testing.assert_close(w[0], torch.tensor(plain.coef_))
-    right = torch.tensor(plain.predict(h[0].numpy()) > 0) == (z[0] > 0)
-    torch.testing.assert_close(features.probed((w, threshold), h, z)[0], right.double().mean())
-
-
-def test_an_erased_concept_leaves_a_probe_that_says_the_mean():
-    h, z = concept()
-    left = features.eraser(h, z)(h)
-    outputs = [torch.einsum("...nk,...k->...n", x, w) - threshold[:, None]
-               for x in (h, left) for w, threshold in [features.probe(x, z)]]
-    # the mean of z is 0 here, and the sign of what is left is rounding
-    assert outputs[1].abs().max() < 1e-9 and outputs[0].abs().max() > 0.1
-    assert features.probed(features.probe(left, z), left, z) == 0.5 < features.probed(features.probe(h, z), h, z)

@@ -1,12 +1,11 @@
-r"""Questions to a trained network: what its filters and its gradients have in common, and which direction is a concept.
+r"""Questions to a trained network: what its filters and its gradients have in common.
 
 Each takes tensors with leading ensemble axes. A layer's feature matrix :math:`W^\top W` and its average gradient outer
-product G (`feature_matrix`, `layer_matrices`, `correlation`); a concept, found as a difference of means and erased by
-the smallest affine edit (`Eraser`).
+product G (`feature_matrix`, `layer_matrices`, `correlation`). Concepts are found and erased by
+`flbook.observe.read_out`.
 """
 
 import math
-from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -30,6 +29,9 @@ def gradient_outer_product(
     r"""Average gradient outer product of a two-layer ReLU network :math:`f(x) = A\,\sigma(Wx + b)` over inputs x.
 
     .. math:: G = W^\top B W, \qquad B = (A^\top A) \circ \tfrac1n\sum_i \sigma'(z_i)\sigma'(z_i)^\top
+
+    `flbook.observe.agop` finds the same for any network, at the price of its Jacobians; here a whole ensemble is
+    followed through training, for which gates suffice.
 
     Source: Radhakrishnan et al. (2024).
     """
@@ -91,68 +93,3 @@ def layer_matrices(
         m = sum(torch.einsum("...mp,...lp->...ml", s, s) / s.shape[-1] for s in by_place)
         found.append((feature_matrix(w), w.mT @ m @ w))
     return found
-
-
-def mean_difference(h: Float[Tensor, "*E n k"], z: Float[Tensor, "*E n"]) -> Float[Tensor, "*E k"]:
-    """A concept's direction: the mean of h where z is positive, less the mean where it is not."""
-    yes = (z > 0).to(h)[..., None]
-    return (h * yes).sum(-2) / yes.sum(-2) - (h * (1 - yes)).sum(-2) / (1 - yes).sum(-2)
-
-
-class Eraser(NamedTuple):
-    r"""The affine map :math:`r(h) = h - u \langle v, h - \bar h\rangle` after which no linear probe finds a concept."""
-
-    mean: Float[Tensor, "*E k"]
-    u: Float[Tensor, "*E k"]
-    v: Float[Tensor, "*E k"]
-
-    def __call__(self, h: Float[Tensor, "*E n k"]) -> Float[Tensor, "*E n k"]:
-        """Features without the concept."""
-        along = torch.einsum("...k,...nk->...n", self.v, h - self.mean[..., None, :])
-        return h - along[..., None] * self.u[..., None, :]
-
-
-def eraser(h: Float[Tensor, "*E n k"], z: Float[Tensor, "*E n"], smallest: bool = True) -> Eraser:
-    r"""Erase a binary concept z from features h, with :math:`s = \mathrm{Cov}(h, z)` and :math:`S = \mathrm{Cov}(h)`.
-
-    smallest: :math:`u = s / (s^\top S^{-1} s), v = S^{-1} s`, which moves h the least in mean square, by
-        :math:`\|s\|^2 / (s^\top S^{-1} s)`; else the orthogonal projection along s, :math:`u = v = s / \|s\|`.
-        Directions in which h varies less than 1e-6 of the most are left alone.
-
-    Source: Belrose et al. (2023), for a concept of one dimension.
-    """
-    mean = h.mean(-2)
-    centred, z = h - mean[..., None, :], (z - z.mean(-1, keepdim=True)).to(h)
-    s = torch.einsum("...n,...nk->...k", z, centred) / z.shape[-1]
-    if not smallest:
-        unit = s / s.norm(dim=-1, keepdim=True)
-        return Eraser(mean, unit, unit)
-    covariance = torch.einsum("...nk,...nl->...kl", centred, centred) / z.shape[-1]
-    size, axes = torch.linalg.eigh(covariance)
-    alive = size > 1e-6 * size[..., -1:]
-    inverse = torch.where(alive, 1 / size.clamp(min=torch.finfo(h.dtype).tiny), 0.0)
-    within = torch.einsum("...k,...kl->...l", s, axes)
-    v = torch.einsum("...l,...kl->...k", inverse * within, axes)
-    return Eraser(mean, s / (s * v).sum(-1, keepdim=True), v)
-
-
-def probe(h: Float[Tensor, "*E n k"], z: Float[Tensor, "*E n"], ridge: float = 1e-3) -> tuple[Tensor, Tensor]:
-    """A linear probe: weights ``(*E, k)`` and threshold ``(*E,)`` of ridge regression of z on h.
-
-    ridge: in units of the mean variance of a feature.
-    """
-    mean, target = h.mean(-2), (z - z.mean(-1, keepdim=True)).to(h)
-    centred = h - mean[..., None, :]
-    covariance = torch.einsum("...nk,...nl->...kl", centred, centred) / z.shape[-1]
-    size = covariance.diagonal(dim1=-2, dim2=-1).mean(-1)[..., None, None]
-    s = torch.einsum("...n,...nk->...k", target, centred) / z.shape[-1]
-    eye = torch.eye(h.shape[-1], dtype=h.dtype, device=h.device)
-    w = torch.linalg.solve(covariance + ridge * size * eye, s)
-    return w, (w * mean).sum(-1) - z.mean(-1)
-
-
-def probed(found: tuple[Tensor, Tensor], h: Float[Tensor, "*E n k"], z: Float[Tensor, "*E n"]) -> Float[Tensor, "*E"]:
-    """Share of samples whose concept (z, of size 1) a probe gets right; an answer of 0 up to rounding is half right."""
-    output = torch.einsum("...k,...nk->...n", found[0], h) - found[1][..., None]
-    right = ((output > 0) == (z > 0)).to(h)
-    return torch.where(output.abs() < torch.finfo(h.dtype).eps ** 0.5, 0.5, right).mean(-1)

@@ -20,6 +20,7 @@ from flbook.data.crops import TwoClassPictures
 from flbook.domains import Count, Natural, Positive, Range
 from flbook.lectures.representation.features_in_real_networks import features
 from flbook.models import ConvNet
+from flbook.observe import read_out
 from flbook.runs import Experiment, Grid, axis
 from flbook.training.batches import Batches
 from flbook.training.fit import fit
@@ -202,24 +203,24 @@ def edits_of(inside: Inside, seed: int) -> dict:
     """Maps of features: none, the smallest that erases, without the probe's direction, without a random one."""
     def project(direction):
         unit = direction / direction.norm()
-        return features.Eraser(inside.h.mean(-2), unit, unit)
+        return read_out.Eraser(inside.h.mean(-2), unit[:, None], unit[:, None])
 
-    weights, random = features.probe(inside.h, inside.z)[0], shaped_like(inside.h, 1.0, seed)
-    smallest = features.eraser(inside.h, inside.z)
+    weights, random = read_out.ridge_probe(inside.h, inside.z)[0], shaped_like(inside.h, 1.0, seed)
+    smallest = read_out.erase(inside.h, inside.z)
     return dict(zip(EDITS, (lambda h: h, smallest, project(weights), project(random)), strict=True))
 
 
 def edited(inside: Inside, seed: int) -> dict[str, Tensor]:
     """What a probe finds, what steering does to both answers, and what is left after each edit."""
-    exchanged, photograph = (features.probe(inside.h, labels, 1e-2) for labels in (inside.z, inside.y))
-    way = features.mean_difference(inside.h, inside.z)
+    exchanged, photograph = (read_out.ridge_probe(inside.h, labels, 1e-2) for labels in (inside.z, inside.y))
+    way = read_out.mean_difference(inside.h, inside.z)
     flips, kept = [], []
     for direction in (way, shaped_like(inside.h, way.norm(), seed)):
         moved = [inside.h_new + c * direction for c in STRENGTHS]
         flips.append(torch.stack([called_exchanged(exchanged, h, inside.z_new) for h in moved]))
-        kept.append(torch.stack([features.probed(photograph, h, inside.y_new) for h in moved]))
+        kept.append(torch.stack([read_out.probed(photograph, h, inside.y_new) for h in moved]))
     left = [probed_anew(edit(inside.h_new), inside.z_new) for edit in edits_of(inside, seed).values()]
-    return {"probe": features.probed(exchanged, inside.h_new, inside.z_new), "flips": torch.stack(flips),
+    return {"probe": read_out.probed(exchanged, inside.h_new, inside.z_new), "flips": torch.stack(flips),
             "kept": torch.stack(kept), "left": torch.stack(left)}  # fmt: skip
 
 
@@ -232,7 +233,7 @@ def called_exchanged(probe: tuple[Tensor, Tensor], h: Tensor, z: Tensor) -> Tens
 def probed_anew(h: Tensor, z: Tensor) -> Tensor:
     """A probe fitted on half of the edited features, asked about the other half."""
     half = len(z) // 2
-    return features.probed(features.probe(h[:half], z[:half], 1e-2), h[half:], z[half:])
+    return read_out.probed(read_out.ridge_probe(h[:half], z[:half], 1e-2), h[half:], z[half:])
 
 
 def shaped_like(h: Tensor, length: Tensor | float, seed: int) -> Tensor:

@@ -1,12 +1,4 @@
-"""Rivals: the same experiment by models that learn no feature.
-
-Many impressive curves are also produced by a model whose features never move. A problem brings its own rivals, on the
-same data from the same draw, to be trained by the same rule:
-
-    linear   no activation: a linear classifier on the sum of the patches
-    lazy     the network's first-order expansion about its start: a kernel method, features fixed at their gradients
-    frozen   first layer fixed, only the output weights train: random features
-"""
+"""Rivals of a training problem: the same data, the same rule, and a model that learns no feature."""
 
 from typing import Literal
 
