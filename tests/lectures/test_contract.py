@@ -29,6 +29,7 @@ LOOSE = {
     "foundation_models/layer_costs": (1e-4, 2e-6),  # a small difference of float32 losses near 1.3
     "foundation_models/variations": (1e-4, 0.02),
     "representation/photographs": (0.02, 0.02),  # float32, and shares of 500 crops
+    "representation/deep_rates": (1e-4, 1e-6),  # Adam in float32
     "representation/loss_path_kernel": (2e-3, 1e-4),
     "benign_overfitting/relu_power_phase": (2e-3, 0.005),
     "benign_overfitting/vision_transformer": (2e-3, 0.01),
@@ -92,6 +93,8 @@ TOO_LONG = {
     "in_context_learning/training_laws": "thirty networks are trained for a quarter of an hour; the lecture's test "
                                          "recomputes errors from those that are stored",
     "in_context_learning/what_is_icl": "one network is trained for twelve minutes; its test recomputes errors from it",
+    "representation/prompt_rates": "float32's rounding steers two hundred steps of Adam; the lecture's test computes "
+                                   "small rates of it again",
     "training_strategies/picture_tuning": "as for rules_on_pictures",
     "training_strategies/rules_on_pictures": "float32's rounding steers training on wrong labels; the page runs three "
                                              "of the rows again and prints by how much they are off",

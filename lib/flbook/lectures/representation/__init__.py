@@ -20,7 +20,9 @@ EXPERIMENTS = (
     "maximal_update.wider_is_better",
     "online_sgd",
     "rate_transfer",
+    "rate_transfer.deep_rates",
     "rate_transfer.kernel_growth",
+    "rate_transfer.prompt_rates",
     "rate_transfer.sharper",
     "rate_transfer.tuned_rates",
 )

@@ -1,4 +1,4 @@
-r"""How much sharper the loss of a network on digits becomes by training, over its width.
+r"""How sharp the loss of a network on digits is along its training, over its width.
 
 Claim (derived in the lecture for linear networks of two layers): sharpness grows as far as the tangent kernel does,
 by a share that does not depend on the width under the maximal update parametrisation, and falls like 1/n under the
@@ -8,6 +8,7 @@ neural tangent one.
 from dataclasses import dataclass
 
 import torch
+import xarray as xr
 from torch import Tensor
 
 from flbook import observe
@@ -25,23 +26,24 @@ class Setting(Grid):
     series: tuple[str, ...] = axis(["tangent", "maximal"], "training")
     width: tuple[Count, ...] = axis([64, 128], "neurons N of a layer")
     seed: tuple[Natural, ...] = axis(range(2), "seed")
+    step: tuple[Natural, ...] = axis([0, 25, 50, 100, 200], "step")
     samples: Count = 100
     rate: Positive = 1 / 128
-    steps: Count = 200
     label: Positive = 1.0  # size of a centred one-hot label
     base: Count = 64
 
     def check(self) -> None:
-        """Refuse training that is not known."""
+        """Refuse training that is not known, and steps out of order: the first is the start, the last the end."""
         among("series", self.series, SERIES)
+        if list(self.step) != sorted(set(self.step)):
+            raise ValueError(f"step must increase, as `rise` compares the last with the first; got {self.step}")
 
 
 experiment = Experiment(
-    Setting, version=1, loops=("series", "width", "seed"), stored="longer",
-    gives={"before": ("sharpness at the start, for rates η", "1"), "after": ("sharpness at the end, for rates η", "1"),
-           "loss": ("training loss at the end", "1")},
+    Setting, version=2, loops=("series", "width", "seed", "step"), stored="longer",
+    gives={"sharpness": ("sharpness λ, for rates η", "1"), "loss": ("training loss", "1")},
     presets={
-        "tiny": ("Two narrow networks, a few steps", dict(width=(8, 16), seed=(0,), samples=10, steps=3, base=8)),
+        "tiny": ("Two narrow networks, a few steps", dict(width=(8, 16), seed=(0,), step=(0, 3), samples=10, base=8)),
         "longer": ("Four widths, ten seeds", dict(width=(64, 128, 256, 512), seed=tuple(range(10)))),
     },
 )
@@ -50,16 +52,16 @@ experiment.kept(single_precision)
 
 @experiment.cell
 def cell(s: Setting, device: str) -> dict[str, Tensor]:
-    """Train one network, and look at its Hessian before and after."""
+    """Train one network for so many steps, always from its start, and look at its Hessian."""
     parametrisation, rule, loss, *_ = SERIES[s.series]
     digits = ten_digits(s.samples, s.seed)
     x, classes = digits.x.flatten(1).float().to(device), digits.y.to(device)
     net = ThreeLayers(s.width, parametrisation, rule, loss, s.base, label=s.label)
     start = [w.to(device) for w in net.start(x.shape[-1], 10, s.seed)]
-    end = net.trained(start, x, classes, torch.tensor([s.rate], device=device), s.steps)
+    weights = [w[0] for w in net.trained(start, x, classes, torch.tensor([s.rate], device=device), s.step)]
     f_0 = net.outputs(start, x)
-    before, after = (sharpness(net, weights, f_0, x, classes) for weights in (start, [w[0] for w in end]))
-    return {"before": before, "after": after, "loss": net.value(net.outputs(end, x)[0] - f_0, classes)}
+    value = net.value(net.outputs(weights, x) - f_0, classes)
+    return {"sharpness": sharpness(net, weights, f_0, x, classes), "loss": value}
 
 
 run = experiment.run
@@ -77,6 +79,7 @@ def sharpness(net: ThreeLayers, weights: list[Tensor], f_0: Tensor, x: Tensor, c
     return torch.tensor(observe.sharpness(loss, params, steps=20, tol=3e-3).value)
 
 
-def rise(found) -> object:
-    """The share by which sharpness grew."""
-    return found.after / found.before - 1
+def rise(found: xr.Dataset) -> xr.DataArray:
+    """The share by which sharpness grew from the first step to the last."""
+    path = found.sharpness
+    return path.isel(step=-1, drop=True) / path.isel(step=0, drop=True) - 1

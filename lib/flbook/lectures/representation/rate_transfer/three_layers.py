@@ -65,7 +65,7 @@ class ThreeLayers:
             slopes = backward(weights, h, self.residual(h.pop() - f_0, classes))
             for k, (w, slope, layer) in enumerate(zip(weights, slopes, h, strict=True)):
                 if memory:
-                    w -= rates[k] * _adam(*memory[k], slope.mT @ layer, now)
+                    w -= rates[k] * adam(*memory[k], slope.mT @ layer, now)
                 else:
                     w.baddbmm_((-rates[k] * slope).mT, layer.expand(len(lr), -1, -1))
         return weights
@@ -114,7 +114,7 @@ def backward(weights: list[Tensor], h: list[Tensor], residual: Tensor) -> list[T
     return [(second @ W) * (h[1] > 0), second, residual]
 
 
-def _adam(mean: Tensor, square: Tensor, gradient: Tensor, now: int) -> Tensor:
+def adam(mean: Tensor, square: Tensor, gradient: Tensor, now: int) -> Tensor:
     """The direction of Adam's step number `now`; the memory is changed in place."""
     mean.lerp_(gradient, 1 - _BETA_1)
     square.lerp_(gradient.square_(), 1 - _BETA_2)

@@ -59,6 +59,23 @@ def growth(change: xr.DataArray, law: xr.DataArray, rise: xr.DataArray) -> Figur
 
 
 @plots.look.styled
+def sharpness(found: xr.Dataset) -> Figure:
+    """Sharpness of networks on digits along training: one line a width."""
+    fig, panels = plots.panels(2, sharey=True)
+    shades = plots.look.SHADES(np.linspace(0, 1, found.sizes["width"]))
+    for ax, name in zip(panels, ("maximal update", "neural tangent"), strict=True):
+        for colour, width in zip(shades, found.width.values, strict=True):
+            lines = found.sharpness.sel(series=SERIES[name], width=width)
+            middle, error = lines.mean("seed"), lines.std("seed", ddof=1) / found.sizes["seed"] ** 0.5
+            ax.fill_between(found.step, middle - error, middle + error, color=colour, alpha=0.15, linewidth=0)
+            ax.plot(found.step, middle, marker="o", color=colour, label=f"N = {width}")
+        ax.set(title=name.capitalize(), xlabel="step")
+    panels[0].set(ylabel="sharpness λ", ylim=(0, None))
+    plots.look.shared_legend(panels, ncols=4)
+    return fig
+
+
+@plots.look.styled
 def others(best: xr.DataArray) -> Figure:
     """Best rates with cross-entropy and with Adam, standard and maximal update, over the width."""
     fig, panels = plots.panels(2)
