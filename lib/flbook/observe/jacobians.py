@@ -149,8 +149,24 @@ def alignment(kernel: Float[Tensor, "n n"], other: Float[Tensor, "n n"], centred
     if kernel.shape != other.shape or kernel.ndim != 2:
         raise ValueError(f"kernels must be matrices of one shape; got {tuple(kernel.shape)} and {tuple(other.shape)}")
     if centred:
-        kernel, other = (k - k.mean(0) - k.mean(1, keepdim=True) + k.mean() for k in (kernel, other))
+        kernel, other = centred_kernel(kernel), centred_kernel(other)
     return (kernel * other).sum() / (kernel.norm() * other.norm())
+
+
+def centred_kernel(kernel: Float[Tensor, "n n"]) -> Float[Tensor, "n n"]:
+    r"""The kernel of features less their mean, :math:`CKC` with :math:`C = I - \tfrac1n 11^\top`.
+
+    Parameters
+    ----------
+    kernel
+        Shape ``(n, n)``.
+
+    Returns
+    -------
+    Tensor
+        Rows and columns of mean 0.
+    """
+    return kernel - kernel.mean(0) - kernel.mean(1, keepdim=True) + kernel.mean()
 
 
 def _check(f: Network, params: dict[str, Tensor], x: Tensor) -> None:

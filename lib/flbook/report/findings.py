@@ -17,6 +17,7 @@ from torch.func import grad, jacrev, vmap
 
 from flbook import observe, rng
 from flbook.observe.functions import derivable, outputs
+from flbook.observe.jacobians import centred_kernel
 from flbook.plots.look import CHANCE, NOISE, SIGNAL, THEORY, log_ticks, panels, styled
 from flbook.report.given import Given, first_line
 
@@ -199,9 +200,7 @@ def labels_in(tangent: Tensor, x: Tensor, labels: Tensor) -> list[Finding]:
     """
     plain = x.flatten(1).to(tangent)
     theirs = plain @ plain.T
-    y = labels - labels.mean(0)
-    if not y.any():
-        raise ValueError("all labels are alike")
+    y = varied(labels)
     aligned, rival = (observe.alignment(k, y @ y.T, centred=True).item() for k in (tangent, theirs))
     shares, others = (labels_along(k, y) for k in (tangent, theirs))
     r = min(DIRECTIONS, len(x) - 1)
@@ -213,6 +212,30 @@ def labels_in(tangent: Tensor, x: Tensor, labels: Tensor) -> list[Finding]:
            "centred kernel. Alignment: the cosine between the kernel and YYᵀ, both centred. Cortes, Mohri and "
            "Rostamizadeh (2012).")
     return [Finding("Tangent kernel and labels", text, how, _drawn_shares(shares, others))]
+
+
+def varied(labels: Tensor) -> Tensor:
+    """Labels less their mean.
+
+    Parameters
+    ----------
+    labels
+        Shape ``(n, k)``.
+
+    Returns
+    -------
+    Tensor
+        The same shape.
+
+    Raises
+    ------
+    ValueError
+        If nothing is left.
+    """
+    y = labels - labels.mean(0)
+    if not y.any():
+        raise ValueError("all labels are alike")
+    return y
 
 
 def curvature(given: Given) -> list[Finding]:
@@ -238,20 +261,15 @@ def curvature(given: Given) -> list[Finding]:
     if top.value > 0:
         text += (f" Gradient descent with a rate above 2/λ = {number(2 / top.value)} grows along that direction, as "
                  "far as the loss is quadratic.")
-    slope = _slope(given)
-    if slope is not None:
-        text += f" Along the gradient, the curvature is {number(slope)}."
+    with derivable():
+        gradient = grad(given.loss)(given.params)
+    if any(g.any() for g in gradient.values()):
+        along = observe.curvature_along(given.loss, given.params, gradient)
+        text += f" Along the gradient, the curvature is {number(along)}."
     how = ("Lanczos’ method with full reorthogonalisation; an eigenvalue lies within the residual. The trace is "
            "Hutchinson’s, with 32 draws and its 95 % interval. Dashed: the quadratic with this slope and eigenvalue. "
            "Cohen et al. (2021).")
-    return [Finding("Curvature of the loss", text, how, _drawn_loss(given, top))]
-
-
-def _slope(given: Given) -> float | None:
-    """The curvature along the gradient; None where that is 0."""
-    with derivable():
-        slope = grad(given.loss)(given.params)
-    return observe.curvature_along(given.loss, given.params, slope) if any(g.any() for g in slope.values()) else None
+    return [Finding("Curvature of the loss", text, how, _drawn_loss(given, top, gradient))]
 
 
 def first_of(module: nn.Module, x: Tensor) -> tuple[str, Layers]:
@@ -413,9 +431,7 @@ def labels_along(tangent: Tensor, y: Tensor) -> np.ndarray:
     ndarray
         Rising to 1, shape ``(n,)``.
     """
-    k = tangent.double().cpu()
-    k = k - k.mean(0) - k.mean(1, keepdim=True) + k.mean()
-    along = torch.linalg.eigh(k)[1].flip(1).T @ y.double().cpu()
+    along = torch.linalg.eigh(centred_kernel(tangent.double().cpu()))[1].flip(1).T @ y.double().cpu()
     lengths = along.square().sum(1)
     return (lengths.cumsum(0) / lengths.sum()).numpy()
 
@@ -516,12 +532,10 @@ def _drawn_shares(shares: np.ndarray, others: np.ndarray) -> Figure:
 
 
 @styled
-def _drawn_loss(given: Given, top: observe.TopEigenvalue, points: int = 41) -> Figure:
+def _drawn_loss(given: Given, top: observe.TopEigenvalue, gradient: dict[str, Tensor], points: int = 41) -> Figure:
     """The loss along the first eigenvector and along a random direction, over a length of both sides."""
     here = given.loss(given.params).item()
-    with derivable():
-        slopes = grad(given.loss)(given.params)
-    slope = sum((slopes[name] * v).sum() for name, v in top.vector.items())
+    slope = sum((gradient[name] * v).sum() for name, v in top.vector.items())
     assert isinstance(slope, Tensor)
     scale = max(here, 1e-12)
     reach = math.sqrt(2 * scale / abs(top.value)) if top.value else 1.0  # where the quadratic has doubled the loss

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from flbook import observe
 from flbook.plots.look import NOISE, SIGNAL, TEST, TRAIN, panels, styled
-from flbook.report.findings import ROOM, Finding, kernel_of, number, percent
+from flbook.report.findings import ROOM, Finding, kernel_of, number, percent, varied
 from flbook.report.given import LOSSES, Given, each
 
 MOST = 12  # checkpoints; of more, as many are looked at, evenly spaced and the last among them
@@ -58,9 +58,7 @@ def alignments(files: Sequence[Path], start: Given) -> list[Finding]:
     list[Finding]
         One.
     """
-    y = start.labels - start.labels.mean(0)
-    if not y.any():
-        raise ValueError("all labels are alike")
+    y = varied(start.labels)
     names, with_labels, with_first = [], [], []
     first = None
     for name, here in each(chosen(files), start):

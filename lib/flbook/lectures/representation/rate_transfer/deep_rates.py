@@ -17,7 +17,7 @@ from flbook import rng
 from flbook.data.ten_digits import ten_digits
 from flbook.domains import Count, Natural, NonNegative
 from flbook.lectures.representation.rate_transfer.three_layers import ThreeLayers, adam
-from flbook.lectures.representation.rate_transfer.tuned_rates import DIVERGED
+from flbook.lectures.representation.rate_transfer.tuned_rates import DIVERGED, around
 from flbook.runs import Experiment, Grid, among, axis, single_precision
 from flbook.training.parametrisation import STANDARD
 
@@ -68,8 +68,7 @@ def exponent(rule: str, alpha: float) -> float:
 
 def window(s: Setting, rule: str, alpha: float, depth: int) -> Tensor:
     """The rates tried at one depth: around the best at the base depth, moved by the exponent that is expected."""
-    centre = RULES[rule] + exponent(rule, alpha) * torch.log2(torch.tensor(depth / s.base)).item()
-    return 2.0 ** (centre + torch.tensor(s.octave, dtype=torch.float64))
+    return around(s.octave, RULES[rule], exponent(rule, alpha), depth / s.base)
 
 
 @experiment.cell

@@ -23,7 +23,7 @@ from torch import Tensor
 from flbook import rng
 from flbook.domains import Count, Natural
 from flbook.lectures.representation.rate_transfer.three_layers import adam
-from flbook.lectures.representation.rate_transfer.tuned_rates import DIVERGED
+from flbook.lectures.representation.rate_transfer.tuned_rates import DIVERGED, around
 from flbook.runs import Experiment, Grid, among, axis, single_precision
 from flbook.training.parametrisation import KINDS, MAXIMAL_UPDATE, STANDARD, Parametrisation
 
@@ -82,8 +82,7 @@ experiment.kept(single_precision)
 
 def window(s: Setting, name: str, width: int) -> Tensor:
     """The rates tried at one width: around the best at the base width, moved by the slope that is expected."""
-    centre = AT_BASE + SERIES[name].slope * torch.log2(torch.tensor(width / s.base)).item()
-    return 2.0 ** (centre + torch.tensor(s.octave, dtype=torch.float64))
+    return around(s.octave, AT_BASE, SERIES[name].slope, width / s.base)
 
 
 @experiment.cell

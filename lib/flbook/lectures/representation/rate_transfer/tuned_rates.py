@@ -78,9 +78,13 @@ experiment.kept(single_precision)
 
 def window(s: Setting, name: str, width: int) -> Tensor:
     """The rates tried at one width: around the best at the base width, moved by the slope that is expected."""
-    series = SERIES[name]
-    centre = series.at_base + series.slope * torch.log2(torch.tensor(width / s.base)).item()
-    return 2.0 ** (centre + torch.tensor(s.octave, dtype=torch.float64))
+    return around(s.octave, SERIES[name].at_base, SERIES[name].slope, width / s.base)
+
+
+def around(octave: tuple[float, ...], at_base: float, slope: float, ratio: float) -> Tensor:
+    """Rates some octaves around a middle, whose log2 moves by a slope with that of the size over the base size."""
+    middle = at_base + slope * torch.log2(torch.tensor(ratio)).item()
+    return 2.0 ** (middle + torch.tensor(octave, dtype=torch.float64))
 
 
 @experiment.cell
