@@ -9,6 +9,7 @@ import posixpath
 import re
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
@@ -31,8 +32,8 @@ What you may import for a network, data or an experiment of your own, by task. W
 stable: it keeps its meaning within a major version, and an old name warns for a minor version before it goes. The page
 {doc}`your_own` uses several of these names on a network that the book does not have.
 
-Each name has its equation and its source here; its arguments, its result and an example, which the tests run, open
-below it. Shapes are written as in the lectures: `n` samples, `d` coordinates, and `*E` for any number of leading axes
+Each name links to its code; many give an equation and, after "Source", the paper that it is from. Arguments, results
+and, for most, an example that the tests run open below it; examples leave out common imports (torch, nn, np, xr). Shapes are written as in the lectures: `n` samples, `d` coordinates, and `*E` for any number of leading axes
 of an ensemble.
 """
 _CALLED = {"Parameters": "Takes", "Attributes": "Holds", "Returns": "Returns", "Yields": "Yields", "Raises": "Raises"}
@@ -311,7 +312,7 @@ def _folded(parts: dict[str, str], node: ast.stmt, source: list[str]) -> list[st
     if not {"Parameters", "Attributes"} & parts.keys() and (remarks := _remarks(node, source)):
         lines += ["**Holds**", "", *(f"- `{name}`: {inline(said)}" for name, said in remarks), ""]
     if methods := _methods(node):
-        lines += ["**Can be asked**", "", *methods, ""]
+        lines += ["**Methods and properties**", "", *methods, ""]
     if "Examples" in parts:
         lines += ["**Example**", "", "```python", parts["Examples"].strip("\n"), "```", ""]
     return lines
@@ -320,9 +321,14 @@ def _folded(parts: dict[str, str], node: ast.stmt, source: list[str]) -> list[st
 def _fold(lines: list[str]) -> list[str]:
     said = "Arguments, result and example"
     if "**Example**" not in lines:
-        said = "Arguments and result"
+        said = "Details"
     begin = f'<details class="reference"><summary>{said}</summary>'
     return ["```{raw} html", begin, "```", "", *lines, "```{raw} html", "</details>", "```", ""]
+
+
+def _short(name: str) -> str:
+    """A name without the modules that it lies in."""
+    return name.rpartition(".")[2]
 
 
 def as_page(folder: Path) -> str:
@@ -331,8 +337,10 @@ def as_page(folder: Path) -> str:
     repository = settings["project"]["urls"]["Repository"]
     found = [(task, entries(task)) for task in tasks(folder)]
     lines = [_INTRODUCTION]
+    last = Counter(_short(one.name) for _, inside in found for one in inside)  # what is not unique is named in full
     for task, inside in found:
-        links = ", ".join(f'<a href="#{one.name}"><code>{one.name.rpartition(".")[2]}</code></a>' for one in inside)
+        shown = [one.name if last[_short(one.name)] > 1 else _short(one.name) for one in inside]
+        links = ", ".join(f'<a href="#{one.name}"><code>{text}</code></a>' for one, text in zip(inside, shown, strict=True))
         lines += [f"**{task.title}.** {links}", ""]
     for task, inside in found:
         lines += [f"## {task.title}", "", f"{task.says}.", ""]

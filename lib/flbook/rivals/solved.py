@@ -41,13 +41,13 @@ def for_(data: Any, network: tuple[Network, dict[str, Tensor]] | None = None, se
     ``(p,)``; their sign answers where labels are -1 or +1. Labels of an integer type are classes: then predictions have
     one column a class, up to the largest label, and the largest answers.
 
-    * linear: ridge regression on the inputs.
-    * lazy: kernel ridge regression with the tangent kernel of a network at its start, by `flbook.observe.ntk`. If none
+    - linear: ridge regression on the inputs.
+    - lazy: kernel ridge regression with the tangent kernel of a network at its start, by `flbook.observe.ntk`. If none
       is given, it is one of 512 ReLU neurons, or for the signal-noise model its two-layer CNN.
-    * kernel: Gaussian kernels of seven widths, and the tangent kernel of an infinitely wide ReLU network; the one with
+    - kernel: Gaussian kernels of seven widths, and the tangent kernel of an infinitely wide ReLU network; the one with
       the least leave-one-out error.
-    * random features: ridge regression on 2048 random ReLU features.
-    * for a data model also the best method known, see `best_known`.
+    - random features: ridge regression on 2048 random ReLU features.
+    - for a data model also the best method known, see `best_known`.
 
     In the first four, the penalty is the one of 49 with the least squared leave-one-out error, see
     `flbook.estimators.tuned_kernel_ridge`; inputs are taken as vectors, less their mean, in units of their root mean

@@ -39,7 +39,7 @@ from flbook.runs.sweep import cache_folder, sweep
 
 
 class Experiment:
-    """An experiment.
+    """A measurement over a grid: a setting names the axes, a cell measures at one point of them, `run` does all.
 
     Parameters
     ----------
@@ -68,6 +68,23 @@ class Experiment:
         Data files beside the experiment's file that the cell reads; they are in the digest.
     missing
         Variables that have no value in some cells, such as a time that is never reached: nan is no sign of divergence.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> from flbook import rng
+    >>> from flbook.domains import Count, Natural
+    >>> from flbook.runs import axis
+    >>> @dataclass(frozen=True)
+    ... class Setting(Grid):
+    ...     n: tuple[Count, ...] = axis([10, 1000], "samples n")
+    ...     seed: tuple[Natural, ...] = axis(range(4), "seed")
+    >>> experiment = Experiment(Setting, version=1, loops=("n",), gives={"average": ("mean of n draws", "1")})
+    >>> @experiment.cell
+    ... def cell(s, device):
+    ...     return {"average": rng.normal((s.n,), s.seed, "sample").mean(-1)}
+    >>> dict(experiment.measure("book").average.sizes)
+    {'n': 2, 'seed': 4}
     """
 
     def __init__(self, setting: type[Grid], *, version: int, gives: Mapping[str, tuple] | None = None,

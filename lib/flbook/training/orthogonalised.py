@@ -6,7 +6,7 @@ from torch import Tensor
 
 from flbook.domains import Count, checked_arguments
 
-# Steep at 0, so that small singular values grow fast; large ones end between 0.68 and 1.13 and not at 1. Jordan (2024).
+# Steep at 0, so that small singular values grow fast; large ones end between 0.68 and 1.21 and not at 1. Jordan (2024).
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 
 
@@ -43,7 +43,7 @@ def newton_schulz(matrix: Float[Tensor, "*E m n"], steps: Count = 5) -> Float[Te
     .. math:: X_0 = G/\|G\|_F, \qquad X_{k+1} = aX_k + bX_kX_k^\top X_k + c(X_kX_k^\top)^2X_k
 
     Each singular value y goes to :math:`ay + by^3 + cy^5` with a = 3.4445, b = -4.7750, c = 2.0315; so k steps multiply
-    a small one by at most :math:`a^k`, and a large one ends between 0.68 and 1.13. A matrix of zeros stays.
+    a small one by at most :math:`a^k`, and a large one ends between 0.68 and 1.21. A matrix of zeros stays.
 
     Parameters
     ----------

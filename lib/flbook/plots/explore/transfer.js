@@ -1,4 +1,4 @@
-/* The rate of a two-layer linear network at four widths, in three parametrisations: its risk over the rate, and its sharpness over training.
+/* The rate of a two-layer linear network at four widths, in three parametrisations: its risk over the rate, and its kernel along the target over training.
 
    The network is followed in the inner products of its neurons, exactly, so that 65536 neurons cost what 16 do.
    Formulas: flbook/lectures/representation/rate_transfer/width_moments.py. */
@@ -76,7 +76,7 @@ function mount(box, given = {}) {
 
   function sharpness(view, {paths}, v) {
     const edge = 2 / v.rate, all = paths.flatMap(p => p.kernel).filter(x => x < 1e8 && x > 0);
-    const low = 1, high = Math.max(10, ...all, edge) * 1.5, a = axes({x: [0, v.steps], y: [low, high], logy: true, xlabel: "steps", ylabel: "sharpness"});
+    const low = 1, high = Math.max(10, ...all, edge) * 1.5, a = axes({x: [0, v.steps], y: [low, high], logy: true, xlabel: "steps", ylabel: "kernel"});
     const clip = x => Math.min(Math.max(x, low), high);
     view.svg(1, a.frame() + a.line([[0, clip(edge)], [v.steps, clip(edge)]], {colour: "ink", width: 1.2}) +
       paths.map((p, k) => a.line(p.kernel.map((x, t) => [t, clip(x || high)]), {colour: LOOKS[k][0], width: LOOKS[k][1], dash: LOOKS[k][2]})).join(""),
@@ -87,7 +87,7 @@ function mount(box, given = {}) {
     const shift = found[1] / found[3], kernel = paths[3].kernel, grown = kernel[kernel.length - 1] / kernel[0], text = x => short(+x.toPrecision(2));
     view.say(`From 256 to 65536 neurons the best rate goes from ${text(found[1])} to ${text(found[3])}. ` +
       (shift > 8 ? "It does not transfer: what is tuned on the small network lets the large one diverge." : "It transfers.") +
-      (shift > 8 ? "" : grown > 1.05 && grown < 1e3 ? " And the widest network's sharpness has moved: it learns features." : " And the widest network's sharpness stays: its features do, too."));
+      (shift > 8 ? "" : grown > 1.05 && grown < 1e3 ? " And the widest network's kernel has moved: it learns features." : " And the widest network's kernel stays: its features do, too."));
   }
 }
 

@@ -93,7 +93,7 @@ def border(early: Mapping[float, Fit], late: Mapping[float, Fit], steps: tuple[i
         word = "one step" if t == 1 else f"{t} steps"
         ax.errorbar(at, value, abs(ends - value), fmt=marker, color=colour, ms=7, mec="white", label=f"after {word}")
     ax.set(xlabel="output weights of the size $n^{-p}$: $p$", ylabel="exponent of $z_2$ in the width",
-           title="From lazy to unstable, through maximal update")  # fmt: skip
+           title="Second layer: lazy, level, and faster with width")  # fmt: skip
     ax.legend(loc="upper left")
     return fig
 

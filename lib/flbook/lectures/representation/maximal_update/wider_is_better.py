@@ -47,6 +47,8 @@ experiment = Experiment(
             width=(4, 8), base=4, octave=(-1.0, 0.0), seed=(0, 1), step=(1, 3), n=12, d=3, points=20)),
         "longer": ("Widths up to 256", dict(
             width=(16, 32, 64, 128, 256), octave=(-1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0), step=(1, 10, 30))),
+        "fitted": ("Until all have fitted the training set: minutes on a GPU", dict(
+            width=(64, 256), octave=(-1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0), step=(30, 100, 300, 1000))),
     },
 )  # fmt: skip
 experiment.kept(single_precision)

@@ -81,6 +81,8 @@ experiment = Experiment(
             alpha=(2.0,), rule=("spectral", "spectral, 5 steps", "spectral, 10 steps"), seed=tuple(range(10)))),
         "longer": ("Three laws, more seeds, minutes", dict(
             alpha=(1.25, 1.5, 2.0), rule=("spectral", "spectral, 5 steps"), seed=tuple(range(20)))),
+        "gpu": ("Four times the dimension, for a GPU", dict(
+            alpha=(1.25, 1.5, 2.0), d=(512, 1024), rule=("spectral", "spectral, 5 steps"), seed=tuple(range(6)))),
     },
 )  # fmt: skip
 
