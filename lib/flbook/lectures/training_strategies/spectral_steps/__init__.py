@@ -82,7 +82,7 @@ experiment = Experiment(
         "longer": ("Three laws, more seeds, minutes", dict(
             alpha=(1.25, 1.5, 2.0), rule=("spectral", "spectral, 5 steps"), seed=tuple(range(20)))),
         "gpu": ("Four times the dimension, for a GPU", dict(
-            alpha=(1.25, 1.5, 2.0), d=(512, 1024), rule=("spectral", "spectral, 5 steps"), seed=tuple(range(6)))),
+            alpha=(1.25, 1.5, 2.0), d=(512, 1024), rule=("spectral", "spectral, 5 steps"), seed=tuple(range(10)))),
     },
 )  # fmt: skip
 
