@@ -27,8 +27,11 @@ from flbook.lectures.foundation_models.diffusion.tied_denoiser import TiedDenois
 from flbook.lectures.foundation_models.distilled_attention.pixel_sequences import PixelSequences
 from flbook.lectures.in_context_learning.bayes_gap.task_mixture import PlanePrompts, SignPrompts
 from flbook.lectures.in_context_learning.bayes_gap.uniform_attention import UniformAttention
+from flbook.lectures.in_context_learning.chain_of_thought.trained_decoder import ChainDecoder
 from flbook.lectures.in_context_learning.concept_prompts.concept_attention import ConceptAttention
 from flbook.lectures.in_context_learning.concept_prompts.concepts import ConceptPrompts
+from flbook.lectures.in_context_learning.induction.causal_chains import CausalContexts
+from flbook.lectures.in_context_learning.induction.word_transformer import WordTransformer
 from flbook.lectures.in_context_learning.learning_with_representations.attention_on_features import AttentionOnFeatures
 from flbook.lectures.in_context_learning.learning_with_representations.feature_map import FeatureMapPrompts
 from flbook.lectures.in_context_learning.mean_field_langevin.parity import SparseParity
@@ -72,7 +75,7 @@ SAMPLES = [
 DRAWN = [  # laws whose tests draw fresh noise by themselves, or take it from its exact law
     Margins(n=6, d=8, share=0.5), StrongWeak(n=4, d=8, noise=0.2), RareFeatures(n=40, d=16),
     CommonAndRare(n=20, d=16, share=0.2), Environments(n=160, d=4), Bigrams(words=8, successors=3),
-    Facts(count=12, d=4),
+    Facts(count=12, d=4), CausalContexts(tokens=3, length=5), CausalContexts(tokens=3, length=5, tree=1),
 ]
 PROMPTS = [
     LinearPrompts(n=4, d=2, noise=1.0, covariance=SLANTED), LinearPrompts(4, 2, pool=TaskPool(3)),
@@ -107,6 +110,8 @@ NETWORKS = [  # a network of given seeds, and what two members of it are asked
     (lambda seed: Mamba(3, 5, 6, seed, torch.float32), *CONTEXT),
     (lambda seed: PointDenoiser(3, 8, seed), normal(2, 5, 3), torch.arange(10).reshape(2, 5)),
     (lambda seed: PictureDenoiser(3, seed), normal(2, 5, 1, 8, 8), torch.arange(10).reshape(2, 5)),
+    (lambda seed: ChainDecoder(6, 8, 1, 2, seed=seed), normal(2, 5, 6).sign()),
+    (lambda seed: WordTransformer(9, 6, 8, heads=2, smeared=True, seed=seed), torch.arange(60).reshape(2, 5, 6) % 9),
 ]
 
 

@@ -50,9 +50,14 @@ from flbook.lectures.foundation_models.diffusion.tied_denoiser import TiedDenois
 from flbook.lectures.foundation_models.distilled_attention.pixel_transformer import PixelTransformer
 from flbook.lectures.foundation_models.distilled_attention.random_feature_attention import RandomFeatureAttention
 from flbook.lectures.in_context_learning.bayes_gap.uniform_attention import UniformAttention
+from flbook.lectures.in_context_learning.chain_of_thought.parity_trees import ChainTraining, ParityTree
+from flbook.lectures.in_context_learning.chain_of_thought.trained_decoder import ChainDecoder
 from flbook.lectures.in_context_learning.concept_prompts import concept_dynamics as concepts
 from flbook.lectures.in_context_learning.concept_prompts.concept_attention import ConceptAttention, PromptAverages
 from flbook.lectures.in_context_learning.concept_prompts.concepts import ConceptPrompts
+from flbook.lectures.in_context_learning.induction.causal_chains import CausalContexts
+from flbook.lectures.in_context_learning.induction.parent_gradient import ParentTraining
+from flbook.lectures.in_context_learning.induction.word_transformer import WordTransformer
 from flbook.lectures.in_context_learning.learning_with_representations.attention_on_features import AttentionOnFeatures
 from flbook.lectures.in_context_learning.mamba_features.mamba_block import MambaBlock
 from flbook.lectures.in_context_learning.mamba_regression.recursion import MambaTraining
@@ -77,6 +82,7 @@ from flbook.lectures.training_strategies.mixture_of_experts.experts import Exper
 from flbook.lectures.training_strategies.mixture_of_experts.recipe import ExpertTraining
 from flbook.lectures.training_strategies.mixup.mixed_pairs import MixedPairs, StoppedEarly
 from flbook.lectures.training_strategies.rules_on_pictures.mixing import MixedBatches, soft_logistic
+from flbook.lectures.training_strategies.saddles_and_edge.linear_network import LinearNetworkTraining, random_layers
 from flbook.lectures.training_strategies.shared.by_hand import ByHand
 from flbook.lectures.training_strategies.shared.strong_weak import StrongWeak
 from flbook.lectures.training_strategies.sign_descent.bigrams import Bigrams, BigramTraining
@@ -227,6 +233,8 @@ NETWORKS = {  # a network and what it is asked
     Experts: lambda: (Experts(D, 3, M), SAMPLE.x.float()),
     PointDenoiser: lambda: (PointDenoiser(D, 4), torch.randn(3, D), torch.ones(3)),
     PictureDenoiser: lambda: (PictureDenoiser(2), torch.randn(3, 1, 8, 8), torch.ones(3)),
+    ChainDecoder: lambda: (ChainDecoder(L, 8, 1, 2), torch.ones(3, L)),
+    WordTransformer: lambda: (WordTransformer(9, L, D, smeared=True, seed=0), torch.zeros(3, L).long()),
 }
 def given_prompts() -> Prompts:
     """Prompts of two steps."""
@@ -238,7 +246,10 @@ PROBLEMS = {
     "LazyTraining": lambda: Training(cnn(), SAMPLE.x, SAMPLE.observed).lazy(),
     "ScaledTraining": lambda: ScaledTraining(cnn(), SAMPLE.x, SAMPLE.observed, losses.squared, torch.ones(2)),
     "LazyScaledTraining": lambda: ScaledTraining(cnn(), SAMPLE.x, SAMPLE.observed, losses.squared, 2.0).lazy(),
+    "ParentTraining": lambda: ParentTraining.of(CausalContexts(length=L).draw(5, (0, 1))),
+    "ChainTraining": lambda: ChainTraining(ParityTree(6, 4).draw(5, (0, 1)).tokens, 6),
     "FactTraining": lambda: FactTraining.of(Facts(count=9, d=4), (0, 1)),
+    "LinearNetworkTraining": lambda: LinearNetworkTraining(torch.eye(3).double(), random_layers(3, 4, 0.5, (0, 1))),
     "BigramTraining": lambda: BigramTraining.of(Bigrams(words=8, successors=3), (0, 1)),
     "ByHand": lambda: ByHand(cnn(), SAMPLE.x, SAMPLE.observed),
     "SparseTraining": lambda: SparseTraining(cnn(), SAMPLE.x, SAMPLE.observed),

@@ -17,7 +17,10 @@ TOOLS = {  # the sections of the primer: their label, and their heading
     "kernels": "Kernels and the tangent kernel",
     "flow": "Gradient flow",
     "spikes": "Wishart matrices and spikes",
+    "bulks": "Bulks of random matrices",
     "attention": "Attention",
+    "memory": "Associative memory",
+    "chains": "Markov chains and chi-square information",
 }
 WORDS_PER_MINUTE = 160  # of prose with formulas, slower than a novel
 _COUNT = "<!-- lectures -->"

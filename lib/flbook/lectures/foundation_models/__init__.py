@@ -13,4 +13,8 @@ EXPERIMENTS = (
     "distilled_attention.more_networks",
     "distilled_attention.other_networks",
     "linear_attention_dimension",
+    "two_clocks",
+    "two_clocks.tanh_denoiser",
+    "two_clocks.trained_denoiser",
+    "two_clocks.wide_features",
 )
