@@ -75,7 +75,7 @@ SAMPLES = [
 DRAWN = [  # laws whose tests draw fresh noise by themselves, or take it from its exact law
     Margins(n=6, d=8, share=0.5), StrongWeak(n=4, d=8, noise=0.2), RareFeatures(n=40, d=16),
     CommonAndRare(n=20, d=16, share=0.2), Environments(n=160, d=4), Bigrams(words=8, successors=3),
-    Facts(count=12, d=4), CausalContexts(tokens=3, length=5), CausalContexts(tokens=3, length=5, tree=1),
+    Facts(count=12, d=4),
 ]
 PROMPTS = [
     LinearPrompts(n=4, d=2, noise=1.0, covariance=SLANTED), LinearPrompts(4, 2, pool=TaskPool(3)),
@@ -149,6 +149,11 @@ def test_samples_of_clusters():
     check_members(lambda seed: IndexClusters(d=10).draw(7, seed))
 
 
+@pytest.mark.parametrize("tree", [None, 1])
+def test_contexts_with_a_parent(tree):
+    check_members(lambda seed: CausalContexts(tokens=3, length=5, tree=tree).draw(7, seed))
+
+
 def test_samples_of_ten_digits():
     check_members(lambda seed: ten_digits(50, seed))
 
@@ -169,7 +174,7 @@ def test_every_law_has_a_case():
     laws = {kind for kind in classes(Checked) if inspect.isfunction(vars(kind).get("draw"))}
     elsewhere = {PromptPool, PixelSequences,
                  *(kind for kind in laws if kind.__name__ in ("RedrawnLabels", "Laws", "CutMix"))}
-    missing = laws - elsewhere - {IndexClusters, *(type(data) for data in (*SAMPLES, *DRAWN, *PROMPTS))}
+    missing = laws - elsewhere - {CausalContexts, IndexClusters, *(type(data) for data in (*SAMPLES, *DRAWN, *PROMPTS))}
     assert not missing, f"give {', '.join(kind.__name__ for kind in missing)} a case in tests/test_ensembles.py"
 
 

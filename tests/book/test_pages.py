@@ -104,6 +104,7 @@ SECOND_FORM = {
     "in_context_learning/bayes_gap",
     "in_context_learning/chain_of_thought",
     "in_context_learning/concept_prompts",
+    "in_context_learning/induction",
     "in_context_learning/linear_attention",
     "in_context_learning/low_dimensional_targets",
     "in_context_learning/nonparametric_rates",

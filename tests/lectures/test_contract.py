@@ -97,13 +97,17 @@ TOO_LONG = {
     "in_context_learning/mean_field_features": "ten thousand steps a cell; the lecture's test compares the first "
                                                "hundred",
     "in_context_learning/label_alone": "150 networks are trained on a GPU, whose batches the CPU does not draw",
+    "in_context_learning/text_heads": "twenty-four transformers are trained on a GPU, on the source of the "
+                                      "Python that is there",
+    "in_context_learning/fixed_copies": "twenty minutes, on the source of the Python that is there",
     "in_context_learning/trained_decoder": "180 decoders are trained on a GPU, whose batches the CPU does not draw",
     "in_context_learning/training_laws": "thirty networks are trained for a quarter of an hour; the lecture's test "
                                          "recomputes errors from those that are stored",
     "in_context_learning/what_is_icl": "one network is trained for twelve minutes; its test recomputes errors from it",
-    "representation/grokking": "a minute and a half a cell; the lecture's test computes the first rounds of one seed again",
-    "representation/trained_quadratic": "float32's rounding steers hundreds of steps of Adam; the lecture's test compares "
-                                        "the start",
+    "representation/grokking": "a minute and a half a cell; the lecture's test computes the first rounds "
+                               "of one seed again",
+    "representation/trained_quadratic": "float32's rounding steers hundreds of steps of Adam; the lecture's "
+                                        "test compares the start",
     "representation/prompt_rates": "float32's rounding steers two hundred steps of Adam; the lecture's test computes "
                                    "small rates of it again",
     "training_strategies/parity_hover": "float32's rounding steers training at the edge of stability; the lecture's "

@@ -27,7 +27,7 @@ def test_its_chains_are_products_and_wrong_as_often_as_asked(tab):
 
 
 def test_it_opens_with_a_verdict(opened):
-    tab = opened("chain", n=100.0, d=32, flip=0, node="last")
+    tab = opened("chain", n=32.0, d=64, flip=0, node="last")
     assert "looks at the wrong places" in tab.inner_text(".fll-say")
     tab.fill("[name=n]", "3.9")
     tab.wait_for_function("document.querySelector('.fll-say').textContent.includes('one step finds them')")

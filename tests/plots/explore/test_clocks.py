@@ -8,7 +8,10 @@ from flbook.lectures.foundation_models.two_clocks import clocks
 
 @pytest.mark.parametrize("kept", [0.3, 0.5, 0.8, 0.96])
 def test_its_strengths_and_clocks(tab, kept):
-    call = "k => { const c = flbookLive.clocks; return [c.strengths(k).a, c.strengths(k).v2, c.rate(50, k), c.halfGap(k), c.learning(12)]; }"
+    call = """k => {
+      const {strengths, rate, halfGap, learning} = flbookLive.clocks, {a, v2} = strengths(k);
+      return [a, v2, rate(50, k), halfGap(k), learning(12)];
+    }"""
     a, v2, _ = clocks.strengths(kept)
     expected = [a, v2, clocks.memory_rate(50, kept), clocks.half_gap(kept), clocks.learning_time(12)]
     np.testing.assert_allclose(tab.evaluate(call, kept), expected, rtol=1e-8)

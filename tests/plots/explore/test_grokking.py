@@ -28,7 +28,8 @@ def test_one_round(tab):
     }"""
     found = tab.evaluate(call, [metric.flatten().tolist(), SPLIT.train.tolist(), P])
     alpha = coefficients(x, y, metric)
-    np.testing.assert_allclose(np.reshape(found["alpha"], alpha.shape), alpha, rtol=0, atol=1e-8 * float(alpha.abs().max()))
+    size = float(alpha.abs().max())
+    np.testing.assert_allclose(np.reshape(found["alpha"], alpha.shape), alpha, rtol=0, atol=1e-8 * size)
     product = gradient_product(x, alpha, metric)
     np.testing.assert_allclose(np.reshape(found["G"], product.shape), product, rtol=0, atol=1e-8 * float(product.max()))
     np.testing.assert_allclose(np.reshape(found["next"], product.shape), one_round(x, y, metric)[1], rtol=0, atol=1e-6)

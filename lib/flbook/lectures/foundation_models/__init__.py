@@ -14,6 +14,7 @@ EXPERIMENTS = (
     "distilled_attention.other_networks",
     "linear_attention_dimension",
     "two_clocks",
+    "two_clocks.copied_samples",
     "two_clocks.tanh_denoiser",
     "two_clocks.trained_denoiser",
     "two_clocks.wide_features",

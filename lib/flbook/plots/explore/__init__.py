@@ -39,7 +39,7 @@ FIGURES = {
     "chain": dict(n=1000.0, d=32, flip=0, node="last", seed=0),
     "clocks": dict(n=64, d=8, kept=0.8),
     "parent": dict(S=3, N=300.0, rho=0.0, seed=0),
-    "edge": dict(c=0.3, height=0.1, drift=0.0),
+    "edge": dict(c=0.3, height=0.1, drift=0.0, residual=-3),
 }
 
 # The same figure on every run has the same id. Without scripts the picture stays where it is.
@@ -115,7 +115,7 @@ def live(name, still, *, alt, caption="", label="", **given):
         ``"parent"``: contexts in which every token follows from the one before, of `S` tokens and stickiness `rho`: the
         slope of the first gradient of attention at every pair of places, from `N` of them.
         ``"edge"``: one mode of two layers that starts at a `height` above the edge of stability, with the step size `c`
-        over its strength; a `drift` lifts its sharpness at every step.
+        over its strength and a first `residual` of that power of ten; a `drift` lifts its sharpness at every step.
     still
         A Matplotlib figure that shows the same.
     alt

@@ -60,7 +60,7 @@ function mount(box, given = {}) {
   live.figure(box, {
     label: "Live figure: the gradient of one node of the chain",
     controls: [
-      {name: "n", kind: "range", label: "samples n", min: 1.5, max: Math.log10(MOST), step: 0.05, value: Math.log10(first.n), log: true, show: v => short(Math.round(v))},
+      {name: "n", kind: "range", label: "samples n", min: 32, max: MOST, step: 0.05, value: first.n, log: true, show: v => short(Math.round(v))},
       {name: "d", kind: "range", label: "bits d", min: 16, max: 64, step: 8, value: first.d},
       {name: "flip", kind: "range", label: "wrong steps, %", min: 0, max: 20, step: 1, value: first.flip},
       {name: "node", rest: true, kind: "choice", label: "node", value: first.node, choices: {last: "the last", first: "a product of two bits"}},

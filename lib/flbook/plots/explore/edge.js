@@ -4,7 +4,7 @@
 (live => {
 "use strict";
 const {short, axes} = live;
-const STEPS = 600, FIRST = 1e-3; // first residual, over the height
+const STEPS = 600;
 
 /* Step size 1: plus and minus are the squared lengths of a + b and a - b, so S is half their sum and f a quarter of their difference.
    A drift adds to S at every step and leaves f. */
@@ -25,10 +25,10 @@ const mean = ({h, zeta}, c) => h.map((v, t) => v + 2 * c * zeta[t]); // of two s
 
 // ---- the figure
 function mount(box, given = {}) {
-  const first = {c: 0.3, height: 0.1, drift: 0, ...given};
+  const first = {c: 0.3, height: 0.1, drift: 0, residual: -3, ...given};
 
-  function compute({c, height, drift}) {
-    const found = train(c, height, FIRST * height, drift, STEPS);
+  function compute({c, height, drift, residual}) {
+    const found = train(c, height, 10 ** residual * height, drift, STEPS);
     const scale = Math.sqrt(2 * (1 - c * c)), level = mean(found, c), half = level.slice(STEPS / 2);
     return {c, height, drift, ...found, level, size: found.zeta.map(z => scale * z), late: half.reduce((s, v) => s + v, 0) / half.length};
   }
@@ -38,6 +38,7 @@ function mount(box, given = {}) {
       {name: "c", kind: "range", label: "step size times strength, c", min: 0.05, max: 0.9, step: 0.05, value: first.c},
       {name: "height", kind: "range", label: "start above the edge, h₀", min: 0.04, max: 0.4, step: 0.02, value: first.height},
       {name: "drift", kind: "range", label: "drift of the sharpness a step", min: 0, max: 0.004, step: 0.0005, value: first.drift},
+      {name: "residual", rest: true, kind: "range", label: "first residual over h₀", min: -4, max: -1, step: 1, value: first.residual, show: v => short(10 ** v)},
     ],
     panels: [
       {caption: '<b style="color:var(--signal)">Height over the edge</b> of every step. Dots: <b style="color:var(--noise)">the edge</b>. Dashed: the mirror of the start.'},

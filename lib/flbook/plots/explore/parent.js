@@ -64,11 +64,11 @@ function mount(box, given = {}) {
       {name: "S", kind: "range", label: "tokens S", min: 2, max: 10, step: 1, value: first.S},
       {name: "N", kind: "range", label: "contexts N", min: 10, max: 10000, step: 0.125, value: first.N, log: true, show: v => short(Math.round(v))},
       {name: "rho", kind: "range", label: "stickiness ρ", min: 0, max: 0.6, step: 0.02, value: first.rho},
-      {name: "again", kind: "button", label: "Other contexts", act: view => { seed += 1; view.refresh(); }},
+      {name: "again", rest: true, kind: "button", label: "Other contexts", act: view => { seed += 1; view.refresh(); }},
     ],
     panels: [
-      {caption: "Slope of the score of place i (down) for place j (across): red positive, blue negative. Rings: the parents; dots: the largest of each row."},
-      {caption: "Mean slope, times S, by lag: 0 is the place itself, 1 the parent."},
+      {caption: "Slope of place i (down) for j (across), red if positive. Rings: parents; dots: the largest of a row."},
+      {caption: "Mean slope by lag: 0 is the place itself, 1 the parent."},
     ],
     compute: v => {
       const N = Math.round(v.N), g = slopes(v.S, N, v.rho, seed);
@@ -97,10 +97,9 @@ function mount(box, given = {}) {
     const one = (h, lag) => `<path d="M${a.px(lag).toFixed(1)} ${a.py(0).toFixed(1)}V${a.py(h).toFixed(1)}" stroke="var(--${lag === 1 ? "signal" : "soft"})" stroke-width="22"/>`;
     view.svg(1, a.frame() + lags.map(one).join("") + a.line([[-0.6, 0], [5.6, 0]], {colour: "soft", width: 1}), `Mean slopes by lag: ${lags.map(short).join(", ")}.`);
   }
-  function say(view, {S, N, rho, rows, lags}) {
+  function say(view, {rho, rows, lags}) {
     const right = rows.filter((j, k) => j === k).length, self = rows.filter((j, k) => j === k + 1).length;
-    view.say(`With ${N} contexts of ${S} tokens the gradient points to the parent in ${right} of ${rows.length} rows` +
-      (self ? `, and to the place itself in ${self}. ` : ". ") + (rho > 0 && lags[0] > lags[1] ? "Tokens are so sticky that on average a place looks at itself." : "On average the parent leads."));
+    view.say(`The gradient points to the parent in ${right} of ${rows.length} rows` + (self ? `, to the place itself in ${self}. ` : ". ") + (rho > 0 && lags[0] > lags[1] ? "On average a sticky place looks at itself." : "On average the parent leads."));
   }
 }
 

@@ -1,4 +1,4 @@
-"""The trained network: it is the ensemble of its members, it learns, and its first steps are those of the stored run."""
+"""The trained network: an ensemble of its members, which learn; its first steps are those of the stored run."""
 
 import numpy as np
 import torch
@@ -11,7 +11,8 @@ def test_members_are_networks_of_their_own():
     params, x = trained_denoiser.start(setting), torch.randn(2, 5, setting.d)
     both = trained_denoiser.denoise(params, x)
     for k in range(2):
-        torch.testing.assert_close(trained_denoiser.denoise([part[k : k + 1] for part in params], x[k : k + 1])[0], both[k])
+        own = [part[k : k + 1] for part in params]
+        torch.testing.assert_close(trained_denoiser.denoise(own, x[k : k + 1])[0], both[k])
 
 
 def test_the_first_steps_are_those_of_the_stored_run():

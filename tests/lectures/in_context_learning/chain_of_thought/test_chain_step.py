@@ -6,8 +6,8 @@ from flbook.lectures.in_context_learning.chain_of_thought import chain_step
 
 
 def test_many_chains_are_enough_and_few_are_not():
-    found = chain_step.run(chain_step.experiment.setting("tiny", n=(30, 1500), d=12)).accuracy.sel(rounded=True)
-    assert float(found.sel(n=1500).min()) == 1.0
+    found = chain_step.run(chain_step.experiment.setting("tiny", n=(30, 2500), d=24)).accuracy.sel(tokens="rounded")
+    assert float(found.sel(n=2500).min()) == 1.0
     assert float(found.sel(n=30).mean()) < 0.8
 
 

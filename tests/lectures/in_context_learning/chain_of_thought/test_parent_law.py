@@ -19,7 +19,7 @@ def test_the_exact_moments_are_those_of_random_signs():
 
 
 def test_many_tokens_have_the_leading_moments():
-    exact, leading = parent_law.exact(4000, 0.9), parent_law.leading(4000, 0.9)
+    exact, leading = parent_law.exact(4000, 1.0), parent_law.leading(4000, 1.0)
     assert exact.lead == pytest.approx(leading.lead, rel=0.01)
     assert exact.own == pytest.approx(leading.own, rel=0.01)
     assert exact.shared == pytest.approx(leading.shared, rel=0.01) and exact.apart < 0.05 * leading.own

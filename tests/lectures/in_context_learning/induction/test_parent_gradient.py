@@ -23,13 +23,14 @@ def test_the_slope_is_the_gradient_of_the_loss(kind, still):
 @pytest.mark.parametrize("kind", parent_gradient.LABELS)
 def test_the_first_slope_is_beta_over_length_times_the_statistic(kind):
     drawn, length = CausalContexts(tokens=2, length=12).draw(50, 0), 12
+    both = drawn.tokens.amin(-1) != drawn.tokens.amax(-1)  # one that lacks a token counts nothing in the statistic
+    drawn = Contexts(*(part[both] for part in drawn))
     problem = ParentTraining.of(drawn, kind, first=1e-6, floor=1e-300)
     slope = -problem.slope(problem.start())["a"] / 1e-6 * length
     g = parent_gradient.gradient(drawn, kind).tril()
     each = torch.arange(1, length + 1.0)[:, None].double()
     expected = ((g - g.sum(-1, keepdim=True) / each) / each).tril()
-    present = (drawn.tokens == drawn.next[:, None]).any(-1).all() and (drawn.tokens.amin(-1) != drawn.tokens.amax(-1)).all()
-    assert present, "a context without a token counts nothing in the statistic; choose another seed"
+    assert len(drawn.query) > 30
     torch.testing.assert_close(slope, expected, rtol=1e-5, atol=1e-5)
 
 
@@ -52,10 +53,10 @@ def test_long_contexts():
     assert float(limits["slope"][1]) == pytest.approx(float(limits["information"][1])), "at the parent both are one"
     assert float(limits["information"][0]) == pytest.approx(2) and abs(float(limits["slope"][0])) < 0.02
     assert (limits["slope"][2:] < limits["slope"][1]).all()
-    drawn = CausalContexts(tokens=3, length=300).draw(2000, 0)
-    g = 3 * parent_gradient.gradient(drawn, "soft")
+    drawn = CausalContexts(tokens=3, length=200).draw(2000, (0, 1, 2, 3))
+    g = 3 * parent_gradient.gradient(drawn, "soft").mean(0)
     for lag in range(4):
-        assert float(g.diagonal(-lag).mean()) == pytest.approx(float(limits["slope"][lag]), abs=0.03)
+        assert float(g.diagonal(-lag).mean()) == pytest.approx(float(limits["slope"][lag]), abs=0.05)
 
 
 def test_rows_are_right_if_their_largest_entry_is_at_the_parent():

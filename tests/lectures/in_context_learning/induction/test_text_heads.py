@@ -5,12 +5,12 @@ import pytest
 import torch
 
 from flbook.lectures.in_context_learning.induction import text_heads
-from flbook.lectures.in_context_learning.induction.source_words import Followed
+from flbook.lectures.in_context_learning.induction.source_words import LookBack
 
 
 def test_scores_are_taken_from_place_to_place():
     maps = torch.arange(2 * 3 * 2 * 4 * 4.0).view(2, 3, 2, 4, 4)
-    where = Followed(torch.tensor([0, 2]), torch.tensor([3, 1]), torch.tensor([1, 0]))
+    where = LookBack(torch.tensor([0, 2]), torch.tensor([3, 1]), torch.tensor([1, 0]))
     found = text_heads.at(maps, where)
     assert found.shape == (2, 2, 2)
     assert found[1, 0, 1] == maps[1, 0, 1, 3, 1] and found[0, 1, 0] == maps[0, 2, 0, 1, 0]
@@ -37,7 +37,7 @@ def test_a_run_gives_every_score_and_one_layer_has_no_second():
     assert (found.previous.sel(layer=1) <= 1).all() and found.text.sel(item="files") == 3
     np.testing.assert_allclose(found.copy_loss.isel(step=0), np.log(40), atol=0.05)
     paired = found.text_loss.isel(kind=0, step=0, seed=0)
-    assert np.ptp(paired) == 0, "before training the networks of all shares are one"
+    assert np.ptp(paired.values) == 0, "before training the networks of all shares are one"
 
 
 def test_more_words_than_there_are_are_refused():

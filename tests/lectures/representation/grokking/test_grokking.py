@@ -31,7 +31,7 @@ def test_half_by_hand():
     rounds = {"round": range(4)}
     accuracy = xr.DataArray([[[0, 0.25, 0.75, 1]]], dims=("split", "seed", "round"), coords=rounds)
     found = grokking.half(xr.Dataset({"accuracy": accuracy, "progress": accuracy * 2}))
-    assert float(found.when) == pytest.approx(1.5) and float(found["size"]) == pytest.approx(1.0)
+    assert found.when.item() == pytest.approx(1.5) and found["size"].item() == pytest.approx(1.0)
 
 
 def test_the_stored_rounds_begin_as_they_would_today():

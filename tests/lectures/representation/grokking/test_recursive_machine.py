@@ -3,7 +3,7 @@
 import torch
 
 from flbook import observe
-from flbook.lectures.representation.grokking.modular_table import ModularTable, Split, differences, inputs, targets
+from flbook.lectures.representation.grokking.modular_table import ModularTable, TablePairs, differences, inputs, targets
 from flbook.lectures.representation.grokking.recursive_machine import (
     accuracy_in,
     batches,
@@ -44,7 +44,8 @@ def test_the_product_is_that_of_jacobians():
             return ((x @ params["m"]) @ X[k].T).square() @ alpha[k]
 
         torch.testing.assert_close(4 * found[k], observe.agop(f, {"m": metric[k]}, X[k]))
-        jacobians = torch.stack([torch.func.jacrev(lambda x, f=f, k=k: f({"m": metric[k]}, x[None])[0])(x) for x in X[k]])
+        slopes = torch.func.jacrev(lambda x, f=f, k=k: f({"m": metric[k]}, x[None])[0])
+        jacobians = torch.stack([slopes(x) for x in X[k]])
         centred = (jacobians - jacobians.mean(0)).flatten(0, 1)
         torch.testing.assert_close(4 * gradient_product(X, alpha, metric)[k], centred.T @ centred / len(X[k]))
 
@@ -104,7 +105,7 @@ def test_rounds_and_single_fits_agree():
     last = rounds[-1]
     torch.testing.assert_close(accuracy_in(last.metric, P, SPLIT), last.accuracy)
     torch.testing.assert_close(last.metric, one_round(X, Y, rounds[-2].metric)[1])
-    alone = list(recursion(P, Split(*(part[1] for part in SPLIT)), 3))[-1]
+    alone = list(recursion(P, TablePairs(*(part[1] for part in SPLIT)), 3))[-1]
     torch.testing.assert_close(alone.metric, last.metric[1], rtol=1e-6, atol=1e-8)
 
 

@@ -54,6 +54,7 @@ GIVES = {
 
 experiment = Experiment(
     Setting, version=1, loops=("kept", "m", "n"), chunk={"kept": 1, "m": 1}, gives=GIVES,
+    devices=("cpu",),  # a second a run
     presets={
         "tiny": ("A blink", dict(kept=(0.8,), n=(12, 24), seed=(0, 1), d=6)),
         "features": ("From fewer features than samples to a hundred thousand times as many", dict(
@@ -66,7 +67,8 @@ experiment = Experiment(
 
 def times(last: float = 1e9, first: float = 1.0, each: int = 30) -> Tensor:
     """Times s, so many a decade."""
-    return torch.logspace(np.log10(first), np.log10(last), round(each * np.log10(last / first)) + 1, dtype=torch.float64)
+    count = round(each * np.log10(last / first)) + 1
+    return torch.logspace(np.log10(first), np.log10(last), count, dtype=torch.float64)
 
 
 def samples(n: int, d: int, seeds: tuple[int, ...]) -> Float[Tensor, "E n d"]:
@@ -86,8 +88,8 @@ def gram(vectors: int, m: int, seeds: tuple[int, ...]) -> Float[Tensor, "E N N"]
 def equivalent(x: Float[Tensor, "E n d"], m: int, kept: float, seeds: tuple[int, ...]) -> Relaxation:
     r"""The Gaussian features on given samples.
 
-    With the columns :math:`F = [G/\sqrt n, \sqrt{1-\bar\alpha}\,a W/\sqrt d]`, samples and noise, :math:`U = (F F^\top +
-    r^2)/m`, of which the eigenvectors of :math:`F^\top F` are all that V reaches.
+    With the columns :math:`F = [G/\sqrt n, \sqrt{1-\bar\alpha}\,a W/\sqrt d]`, samples and noise, the moment is
+    :math:`U = (F F^\top + r^2)/m`, of which the eigenvectors of :math:`F^\top F` are all that V reaches.
     """
     (a, v2, r2), (n, d) = strengths(kept), x.shape[-2:]
     mix = x.new_zeros(len(x), d + n, n + d)  # what [W, Omega] makes of samples and noise

@@ -74,7 +74,8 @@ class Relaxation:
 
 def when(curve: Tensor, s: Tensor, level: Tensor) -> Tensor:
     """The time at which each curve first crosses its level, (E,): straight lines in log s."""
-    return torch.from_numpy(first_crossing((curve - level[..., None]).cpu().numpy(), np.log(s.cpu().numpy()), 0.0)).exp()
+    above = (curve - level[..., None]).cpu().numpy()
+    return torch.from_numpy(first_crossing(above, np.log(s.cpu().numpy()), 0.0)).exp()
 
 
 def landmarks(train: Float[Tensor, "E S"], test: Float[Tensor, "E S"], s: Tensor,

@@ -1,4 +1,4 @@
-r"""True tanh features of noisy samples, trained readout: Gaussian samples, digits, and Gaussians of the digits' covariance.
+r"""True tanh features of Gaussian samples, digits, and Gaussian samples of the digits' covariance; a trained readout.
 
 Features are :math:`\tanh(W x/\sqrt d)/\sqrt m` with rows of W that have the length root d. Moments are means over so
 many pairs of a sample and a noise, each sample as often as every other; test moments use samples that were not trained
@@ -45,6 +45,7 @@ class Setting(Grid):
 
 experiment = Experiment(
     Setting, version=1, loops=("data", "n", "seed"), chunk={"data": 1, "n": 1}, stored="longer",
+    devices=("cpu",),  # one small problem after the other
     gives={
         "learned": ("time s when half of what can be learned is learned", "1"),
         "half_gap": ("time s when test minus training loss is half its end", "1"),
@@ -69,7 +70,8 @@ def draw(s: Setting, data: str, n: int, seed: int) -> tuple[Float[Tensor, "n d"]
     x = (x - x.mean(0)) / (x - x.mean(0)).std()
     if data == "normal digits":
         values, basis = torch.linalg.eigh(x.T.cov())
-        x = rng.normal(tuple(x.shape), seed, "normal digits", dtype=torch.float64) * values.clamp_min(0).sqrt() @ basis.T
+        drawn = rng.normal(tuple(x.shape), seed, "normal digits", dtype=torch.float64)
+        x = drawn * values.clamp_min(0).sqrt() @ basis.T
     order = torch.randperm(len(x), generator=rng.generator(seed, "split"))
     return x[order[:n]], x[order[1500:]]
 

@@ -80,10 +80,11 @@ def cell(s: Setting, device: str) -> dict[str, Tensor]:
     noise = rng.normal((READ, s.d), s.seed, "noise of the readings", dtype=torch.float32).to(device)
     shown = x[:, torch.arange(READ) % s.n]
     params = [part.to(device).requires_grad_() for part in start(s)]
-    adam, stream, found = torch.optim.Adam(params, s.lr), rng.generator(0, f"batches {s.n}", device), []
+    adam, found = torch.optim.Adam(params, s.lr), []
+    streams = [rng.generator(seed, f"batches {s.n}") for seed in s.seed]
     for k in range(1, s.steps + 1):
-        which = torch.randint(s.n, (len(s.seed), s.batch, 1), generator=stream, device=x.device)
-        epsilon = torch.randn(len(s.seed), s.batch, s.d, generator=stream, device=x.device)
+        which = torch.stack([torch.randint(s.n, (s.batch, 1), generator=stream) for stream in streams]).to(device)
+        epsilon = torch.stack([torch.randn(s.batch, s.d, generator=stream) for stream in streams]).to(device)
         adam.zero_grad()
         loss(params, x.gather(1, which.expand(-1, -1, s.d)), epsilon, s.kept).sum().backward()
         adam.step()

@@ -13,12 +13,12 @@ from flbook.plots.schematic import Schematic, matrix, op, out, strip
 MODEL = Schematic(
     "A denoiser on fixed features",
     [
-        ("drawn", {"x": strip("$x_0$", "sample", "context*6", lane=-0.5, alt="a training sample"),
+        ("drawn", {"x": strip("$x_i$", "sample", "context*6", lane=-0.5, alt="a training sample"),
                    "e": strip(r"$\epsilon$", "noise", "noise*6", lane=0.5, alt="fresh noise")}),
         ("noisy", {"p": op("+", "shares", lane=0, alt="plus")}),
-        ("fixed", {"W": matrix("$W$", "fixed", "gggg gggg gggg gggg", lane=0, alt="the matrix W, fixed")}),
+        ("fixed", {"W": matrix("$W$", "random", "gggg gggg gggg gggg", lane=0, alt="the matrix W, fixed")}),
         ("features", {"f": strip(r"$\varphi$", "tanh", "grey*10", lane=0, alt="m features")}),
-        ("trained", {"B": matrix("$B$", "trained", "ssss ssss ssss ssss", lane=0, alt="the matrix B, trained")}),
+        ("trained", {"B": matrix("$B$", "readout", "ssss ssss ssss ssss", lane=0, alt="the matrix B, trained")}),
         ("its guess", {"y": out(r"$-B\varphi\approx\epsilon$", lane=0, alt="the noise, guessed")}),
     ],
     ["x > p", "e > p", "p > W > f > B > y"],
@@ -57,7 +57,8 @@ def two_clocks(curves: xr.Dataset, found: xr.Dataset) -> Figure:
     for n in curves.n.values:
         theory = clocks.exact_losses(curves.s.values, int(n), d, kept, *clocks.marchenko_pastur(d / n))
         left.plot(curves.s, theory[1], color=plots.THEORY, ls="--", lw=0.8, label="theory" * bool(n == curves.n[0]))
-    left.set(xscale="log", xlabel="training time $s$", ylabel="loss", xlim=(1, 1e7), title="New samples; dotted, its own")
+    left.set(xscale="log", xlabel="training time $s$", ylabel="loss", xlim=(1, 1e7),
+             title="Test loss; dotted, training loss")  # fmt: skip
     left.set(yscale="log", ylim=(0.2, 6), yticks=(0.3, 0.8, 1, 4), yticklabels=("0.3", "0.8", "1", "4"))
     left.minorticks_off()
     left.legend(fontsize=9, loc="upper left")
@@ -144,10 +145,24 @@ def digits(curves: xr.Dataset, found: xr.Dataset, net: xr.Dataset) -> Figure:
     n = found.n.values
     right.plot(n, found.risen.sel(data="digits").mean("seed")[0].item() * n / n[0], color=plots.THEORY, ls=":",
                label="proportional to $n$")  # fmt: skip
-    right.set(xscale="log", yscale="log", xlabel="samples $n$", ylabel="time of a test loss 10 % above its best",
-              title="When the loss has risen")  # fmt: skip
+    right.set(xscale="log", yscale="log", xlabel="samples $n$", ylabel="training time $s$, or steps",
+              title="When it has risen by 10 %")  # fmt: skip
     plots.look.log_ticks(right)
     right.legend(fontsize=9)
+    return fig
+
+
+def copied(copies: xr.Dataset) -> Figure:
+    """Copies among the samples, over the training time."""
+    fig, (last,) = plots.panels(1)
+    for n, colour, marker in zip(copies.n.values, SHADES[1:], "osD", strict=False):
+        values = copies.copied.sel(n=n)
+        spread(last, copies.s.values, values, fmt=marker, color=colour, label=f"$n={n}$")
+        last.plot(copies.s, values.mean("seed"), color=colour, lw=1)
+    last.axhline(float(copies.test.mean()), color=plots.THEORY, ls=":", label="test pictures")
+    last.set(xscale="log", ylim=(-0.02, 0.42), xlabel="training time $s$", ylabel="share of samples",
+             title="Samples that are copies")  # fmt: skip
+    last.legend(fontsize=9)
     return fig
 
 

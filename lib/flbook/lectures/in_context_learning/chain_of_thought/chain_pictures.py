@@ -18,10 +18,10 @@ MODEL = Schematic(
         ("attention", {"a": box("softmax", lane=0, alt="attention from positions alone")}),
         ("mean", {"z": op("$z_m$", "mean", lane=0, alt="the weighted mean z of the tokens")}),
         ("square", {"f": curve(r"$\phi$", holds="square", lane=0, alt="two z squared minus one")}),
-        ("next", {"y": out(r"$\hat x_m$", lane=0, alt="the answer, the product of the parents if each has half the attention")}),
+        ("next", {"y": out(r"$\hat x_m$", lane=0, alt="the answer")}),
     ],
     ["x > a > z > f > y"],
-    says="With half of the attention on each parent the mean is 1, 0 or -1, and twice its square less one is their product.",
+    says="With half of the attention on each parent, twice the square of the mean less one is their product.",
 )  # fmt: skip
 
 STEPS, NOISY, ALONE = plots.SIGNAL, plots.NOISE, "#332288"
@@ -38,8 +38,8 @@ def spread(ax: Axes, x: np.ndarray, values: xr.DataArray, label: str, colour: st
 def answer(step: xr.Dataset, alone: xr.DataArray, needed: xr.DataArray) -> Figure:
     """Test accuracy over samples, with the chain and without; and the samples that the step needs over d."""
     fig, (left, right) = plots.panels(2)
-    spread(left, step.n.values, step.accuracy.sel(rounded=True), "one step, with the chain", STEPS, "o")
-    left.plot(step.n, step.accuracy.sel(rounded=True).mean("seed"), color=STEPS, lw=1)
+    spread(left, step.n.values, step.accuracy.sel(tokens="rounded"), "one step, with the chain", STEPS, "o")
+    left.plot(step.n, step.accuracy.sel(tokens="rounded").mean("seed"), color=STEPS, lw=1)
     spread(left, alone.n.values, alone, "label alone, trained to the end", ALONE, "D")
     left.axhline(0.5, color=plots.CHANCE, ls=":")
     left.set(xscale="log", xlabel="samples $n$", ylabel="test accuracy of the label", title="32 bits, 8 of them count",
@@ -55,7 +55,7 @@ def answer(step: xr.Dataset, alone: xr.DataArray, needed: xr.DataArray) -> Figur
     right.set_xticks(d, [str(n) for n in d])
     right.set_yticks([500, 1000, 2000, 4000, 8000], ["500", "1000", "2000", "4000", "8000"])
     right.minorticks_off()
-    left.legend(fontsize=9, loc="center left", bbox_to_anchor=(0.3, 0.45))
+    left.legend(fontsize=9, loc="center left", bbox_to_anchor=(0.36, 0.45))
     right.legend(fontsize=9)
     return fig
 
@@ -81,18 +81,23 @@ def laws(found: xr.Dataset, depths: xr.DataArray) -> Figure:
         leading = parent_law.needed(d, 8, 0.0, parent_law.leading)
         n = found.ratio.values * leading
         scale = 4 * d * np.log(d)
-        left.plot(n / scale, found.found.sel(flip=0.0, k=8, d=d).mean("seed"), marker, color=colour, label=f"$d={d}$")
+        share = found.found.sel(flip=0.0, k=8, d=d).mean("seed")
+        left.plot(n / scale, share, marker, color=colour, label=f"$d={d}$")
         fine = np.geomspace(n[0], n[-1], 60)
-        left.plot(fine / scale, parent_law.all_nodes(fine, d, 8), color=plots.THEORY, ls="--")
-        left.plot(fine / scale, parent_law.all_nodes(fine, d, 8, kind=parent_law.leading), color=plots.THEORY, ls=":", lw=1)
-    left.set(xscale="log", xlabel=r"samples $n$ over $4d\,\ln d$", ylabel="share of draws", title="All 14 parents found")
+        for kind, style, width in ((parent_law.exact, "--", 2), (parent_law.leading, ":", 1)):
+            chances = parent_law.all_nodes(fine, d, 8, kind=kind)
+            left.plot(fine / scale, chances, color=plots.THEORY, ls=style, lw=width)
+    left.set(xscale="log", xlabel=r"samples $n$ over $4d\,\ln d$", ylabel="share of draws",
+             title="All 14 parents found")
     left.set_xticks([0.5, 1, 2, 4], ["0.5", "1", "2", "4"])
     left.minorticks_off()
     k = depths.k.values
     spread(right, k, depths, "measured", STEPS, "o")
     fine = 2 ** np.arange(1, 6)
-    for kind, name, style in ((parent_law.exact, "theory", "--"), (parent_law.independent, "if parents were independent", "-.")):
-        right.plot(fine, [parent_law.needed(64, int(v), 0.0, kind) for v in fine], color=plots.THEORY, ls=style, label=name)
+    kinds = {"theory": (parent_law.exact, "--"), "if parents were independent": (parent_law.independent, "-.")}
+    for name, (kind, style) in kinds.items():
+        law = [parent_law.needed(64, int(v), 0.0, kind) for v in fine]
+        right.plot(fine, law, color=plots.THEORY, ls=style, label=name)
     right.set(xscale="log", xlabel="bits that count $k$", ylabel="samples needed $n^*$", title="64 bits")
     right.set_xticks(k, [str(v) for v in k])
     right.minorticks_off()
@@ -118,24 +123,27 @@ def own(found: xr.DataArray, theory: dict[int, float]) -> Figure:
         share = (found.sel(way=way, n=n) > 0.99).mean("seed")
         ax.plot(share.step + 0.03 * (place - 2), share, marker=marker, color=colour, label=name)
     ax.axhline(theory[n], color=plots.THEORY, ls="--", label="theory: no pair of parents split")
-    ax.set(xlabel="training step", ylabel="share of draws at accuracy 0.99", title="The chain that the layer writes itself",
-           xticks=found.step.values, ylim=(-0.05, 1.05))
+    ax.set(xlabel="training step", ylabel="share of draws at accuracy 0.99",
+           title="The chain that the layer writes itself", xticks=found.step.values, ylim=(-0.05, 1.05))
     ax.legend(fontsize=9, loc="center left", bbox_to_anchor=(0.0, 0.67))
     return fig
 
 
-def decoders(core: xr.Dataset, drowned: xr.Dataset) -> Figure:
+def decoders(equal: xr.Dataset | None, drowned: xr.Dataset) -> Figure:
     """The loss of decoders of 32 bits over training: steps shown, by how signs are read in, and the label alone."""
     fig, (ax,) = plots.panels(1)
     at = {"d": 32, "n": 4000}
     for result, shown, name, colour, style in (
-            (core, "steps", "steps, signs as large as positions", STEPS, "-"),
+            (equal, "steps", "steps, signs as large as positions", STEPS, "-"),
             (drowned, "steps", "steps, signs ten times as large", NOISY, "--"),
             (drowned, "label alone", "label alone", ALONE, "-.")):  # fmt: skip
+        if result is None:
+            continue
         losses = result.loss.sel(shown=shown, **at)
         ax.plot(result.step, losses.mean("seed"), style, color=colour, label=name)
         ax.fill_between(result.step, losses.min("seed"), losses.max("seed"), color=colour, alpha=0.2, lw=0)
     ax.axhline(np.log(2), color=plots.CHANCE, ls=":")
-    ax.set(xscale="log", xlabel="step of Adam", ylabel="training loss, nats per asked node", title="A decoder, 32 bits, 4000 samples")
+    ax.set(xscale="log", xlabel="step of Adam", ylabel="training loss, nats per node asked",
+           title="A decoder, 32 bits, 4000 samples")
     ax.legend(fontsize=9, loc="lower left")
     return fig

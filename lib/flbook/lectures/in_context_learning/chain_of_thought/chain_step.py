@@ -5,6 +5,7 @@ gap. The layer writes the chain itself, each node rounded to a sign before the n
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -22,7 +23,7 @@ class Setting(Grid):
     """Everything the experiment depends on; tuples are the axes of the sweep."""
 
     n: tuple[Count, ...] = axis([250, 500, 1000, 2000, 3000, 4000], "samples n")
-    rounded: tuple[bool, ...] = axis([True, False], "are tokens rounded to signs")
+    tokens: tuple[Literal["rounded", "as written"], ...] = axis(["rounded", "as written"], "tokens of its own chain")
     seed: tuple[Natural, ...] = axis(range(10), "seed")
     d: Count = 32
     k: Count = 8
@@ -49,14 +50,14 @@ experiment = Experiment(
 
 @experiment.cell
 def cell(s: Setting, device: str) -> dict[str, Tensor]:
-    """Accuracy after one step, (rounded, seed)."""
+    """Accuracy after one step, (tokens, seed)."""
     tree = ParityTree(s.d, s.k, s.flip)
     where = devices.device(device)
     problem = ChainTraining(tree.draw(s.n, s.seed).tokens.to(where), s.d)
     params, _ = fit(problem, GradientDescent(s.lr), 1)
     fresh = tree.draw(s.points, s.seed, "test")
     bits, y = fresh.tokens[..., : s.d].to(where), fresh.y.to(where)
-    said = [problem.answers(params, bits, rounded)[..., -1] for rounded in s.rounded]
+    said = [problem.answers(params, bits, kind == "rounded")[..., -1] for kind in s.tokens]
     return {"accuracy": torch.stack([(part * y > 0).double().mean(-1) for part in said])}
 
 

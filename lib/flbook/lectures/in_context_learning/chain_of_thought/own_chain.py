@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 import torch
 from jaxtyping import Float
-from scipy import integrate, stats
+from scipy import stats
 from torch import Tensor
 
 from flbook.domains import Count, Natural, Positive
@@ -117,7 +117,7 @@ def attention(w: Float[Tensor, "nodes T"], tree: ParityTree) -> Float[Tensor, "n
 
 def slope(w: Float[Tensor, "nodes T"], tokens: Float[Tensor, "n T"], tree: ParityTree, filtered: bool,
           signs: bool) -> Float[Tensor, "nodes T"]:  # fmt: skip
-    """Gradient of each node's own loss in its own scores, at the tokens that the layer writes; 0 where it is stopped."""
+    """Gradient of each node's own loss in its own scores, at the tokens that it writes; 0 where it is stopped."""
     a, own = attention(w, tree), written(w, tokens[:, : tree.d], tree, filtered, signs)
     z = own @ a.mT
     writes = (own[:, tree.d :] != 0).any(0)
@@ -134,7 +134,7 @@ def unsplit(s: Setting, n: int) -> float:
     chance, m = 1.0, s.d
     for level in range(1, s.k.bit_length()):
         sd = s.lr * 4 / m * 2 * parent_law.exact(m, 1.0).apart / np.sqrt(n)
-        same = integrate.quad(lambda x, sd=sd: (1 - x) * 2 * stats.norm.pdf(x, scale=sd), 0, 1)[0]
+        same = 2 * stats.norm.cdf(1 / sd) - 1 - 2 * sd * (stats.norm.pdf(0) - stats.norm.pdf(1 / sd))
         chance *= same ** (s.k >> level)
         m += s.k >> level
     return float(chance)

@@ -2,8 +2,9 @@ r"""How many samples one gradient step needs to find both parents of every node,
 
 At zero scores a parent's gradient exceeds the others' by :math:`4/M^2`, and all have noise of standard deviation
 :math:`(4/M)\sqrt{2/(Mn)}`, so the *leading* law has the signal-to-noise ratio :math:`s = \sqrt{n/2M}` against the
-largest of M - 2 normal numbers. The *exact* law takes mean and covariance of one sample's gradient over all signs that
-M independent tokens and a noisy product can have: z^3 counts there, too.
+largest of M - 2 normal numbers, the same noise for both parents. The *exact* law takes mean and covariance of one
+sample's gradient over all signs that M independent tokens and a noisy product can have: z^3 counts there, too, and
+wrong targets let the two parents differ.
 """
 
 from functools import lru_cache
@@ -39,13 +40,13 @@ def independent(m: int, correct: float) -> Moments:
 
 @lru_cache(maxsize=4096)
 def exact(m: int, correct: float) -> Moments:
-    """Of M = `m` independent signs, two of them the parents, and a product that is right with chance (1 + correct)/2."""
+    """Of M = `m` independent signs, two of them parents, whose product is right with chance (1 + correct)/2."""
     signs = np.array([-1.0, 1.0])
-    a, b, j, l, flip, rest = np.meshgrid(signs, signs, signs, signs, signs, np.arange(m - 3), indexing="ij")
+    a, b, i, j, flip, rest = np.meshgrid(signs, signs, signs, signs, signs, np.arange(m - 3), indexing="ij")
     weight = stats.binom.pmf(rest, m - 4, 0.5) * (1 + flip * correct) / 32
-    z = (a + b + j + l + 2 * rest - (m - 4)) / m
+    z = (a + b + i + j + 2 * rest - (m - 4)) / m
     pulled = (1 + flip * a * b - 2 * z**2) * z
-    gradients = np.stack([pulled * (x - z) for x in (a, b, j, l)]).reshape(4, -1)
+    gradients = np.stack([pulled * (x - z) for x in (a, b, i, j)]).reshape(4, -1)
     mean = gradients @ weight.ravel()
     c = (gradients * weight.ravel()) @ gradients.T - np.outer(mean, mean)
     shared = (c[0, 0] + c[0, 1]) / 2 - 2 * c[0, 2] + c[2, 3]

@@ -188,27 +188,29 @@ class ChainTraining(PopulationProblem):
         """The Frobenius norm."""
         return torch.linalg.matrix_norm(direction["w"])
 
-    def answers(self, params: Params, bits: Float[Tensor, "*E n d"], rounded: bool = True) -> Float[Tensor, "*E n nodes"]:
+    def answers(self, params: Params, bits: Float[Tensor, "*E n d"],
+                rounded: bool = True) -> Float[Tensor, "*E n nodes"]:  # fmt: skip
         """The chain that the layer writes by itself from the bits, node after node, each rounded to a sign."""
         a, tokens = self.attention(params), bits
         for m in range(a.shape[-2]):
             z = (tokens @ a[..., m, : self.d + m, None])[..., 0]
             node = activation(z)
-            tokens = torch.cat([tokens, (torch.where(node > 0, 1.0, -1.0).to(node) if rounded else node)[..., None]], -1)
+            said = torch.where(node > 0, 1.0, -1.0).to(node) if rounded else node
+            tokens = torch.cat([tokens, said[..., None]], -1)
         return tokens[..., self.d :]
 
 
 def first_gradient(tokens: Float[Tensor, "*E n T"], d: int) -> Float[Tensor, "*E nodes T"]:
-    r"""Minus the gradient at zero scores, :math:`G_{mj} = \frac4M\,\mathbb E[(1 + x_m - 2z^2)\,z\,(x_j - z)]`; 0 at later tokens.
+    r"""Minus the gradient at zero scores, :math:`G_{mj} = \frac4M\,\mathbb E[(1 + x_m - 2z^2)\,z\,(x_j - z)]`.
 
-    z is the mean of the M tokens before m.
+    z is the mean of the M tokens before m; later tokens have 0.
     """
     length = tokens.shape[-1]
     seen = torch.arange(d, length, device=tokens.device)
     z = tokens.cumsum(-1)[..., d - 1 : -1] / seen  # (*E, n, nodes)
     pulled = (1 + tokens[..., d:] - 2 * z.square()) * z / tokens.shape[-2]
     g = pulled.mT @ tokens - (pulled * z).sum(-2)[..., None]
-    return torch.where(before(length, d).to(tokens.device), 4 / seen[:, None] * g, 0)
+    return torch.where(before(length, d).to(tokens.device), 4 * g / seen[:, None], 0)
 
 
 def found(scores: Float[Tensor, "*E nodes T"], parents: Int[Tensor, "*#E nodes 2"], d: int) -> Bool[Tensor, "*E nodes"]:

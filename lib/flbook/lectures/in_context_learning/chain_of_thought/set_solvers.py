@@ -70,12 +70,12 @@ def cell(s: Setting, device: str) -> dict[str, Tensor]:
 run = experiment.run
 
 
-def as_bits(chains: Chains, d: int) -> Bool[Tensor, "n d+1"]:
+def as_bits(chains: Chains, d: int) -> Bool[Tensor, "n columns"]:
     """Inputs and final labels, true for -1."""
     return torch.cat([chains.tokens[:, :d], chains.tokens[:, -1:]], -1) < 0
 
 
-def eliminated(rows: Bool[Tensor, "B r d+1"]) -> Bool[Tensor, "B d"]:
+def eliminated(rows: Bool[Tensor, "B r columns"]) -> Bool[Tensor, "B d"]:
     """A solution of each system over two elements, Gauss and Jordan; coordinates that are left free are 0.
 
     An inconsistent system gives the solution of the rows that were pivots.
@@ -95,7 +95,7 @@ def eliminated(rows: Bool[Tensor, "B r d+1"]) -> Bool[Tensor, "B d"]:
     return torch.stack([a[members, place, d] & exists for place, exists in zip(places, pivots, strict=True)], -1)
 
 
-def pooled(rows: Bool[Tensor, "n d+1"], most: int, seed: int, batch: int = 50) -> tuple[Tensor | None, int]:
+def pooled(rows: Bool[Tensor, "n columns"], most: int, seed: int, batch: int = 50) -> tuple[Tensor | None, int]:
     """The first solution of d + 3 random rows that four fifths of all rows agree with, and how many were solved."""
     d, generator = rows.shape[-1] - 1, rng.generator(seed, "rows")
     if len(rows) < d + 3:

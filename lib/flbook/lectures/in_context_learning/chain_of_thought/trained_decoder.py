@@ -93,7 +93,7 @@ class Members:
         return Batch(torch.cat([tokens[..., : self.d], steps[..., :-1] * self.blank[..., None]], -1), steps, weights)
 
 
-def cross_entropy(network: ChainDecoder, drawn: Batch) -> Float[Tensor, "S"]:
+def cross_entropy(network: ChainDecoder, drawn: Batch) -> Float[Tensor, " S"]:
     """Mean over the batch and over the nodes that a member is asked for, in nats."""
     logits = network(drawn.inputs)[..., -drawn.targets.shape[-1] :]
     losses = torch.nn.functional.softplus(-drawn.targets * logits).mean(1)
@@ -147,7 +147,7 @@ experiment = Experiment(
         "tiny": ("Five steps of one narrow layer", dict(d=(4, 6), n=(10, 20), width=8, layers=1, heads=2, steps=5,
                                                         batch=4, points=10)),
         "core": ("A product of eight of 32 bits, two seeds; minutes of one core", dict(
-            d=(32,), shown=("steps",), n=(4000,), k=8, steps=800, batch=64, lr=2e-3)),
+            d=(32,), shown=("steps",), n=(4000,), k=8, steps=1500, batch=64, lr=2e-3)),
         "gpu": ("Signs read in ten times as large as positions, up to 64 bits; three minutes of a GPU", dict(
             d=(16, 32, 64), n=(500, 1000, 2000, 4000, 8000), seed=tuple(range(4)), k=8, size=1.0, steps=3000, batch=64,
             lr=2e-3, precision="bfloat16")),

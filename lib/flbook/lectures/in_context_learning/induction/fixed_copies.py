@@ -13,7 +13,7 @@ from torch import Tensor
 
 from flbook.domains import Count, Natural, Positive, Probability
 from flbook.lectures.in_context_learning.induction.source_words import (
-    Followed,
+    LookBack,
     RepeatedWindows,
     after_copies,
     corpus,
@@ -42,7 +42,7 @@ class Setting(Grid):
     width: Count = 64
     heads: Count = 2
     sigma_0: Positive = 0.1
-    steps: Count = 200
+    steps: Count = 20
     batch: Count = 32
     lr: Positive = 3e-3
     warmup: Natural = 100
@@ -90,7 +90,7 @@ def cell(s: Setting, device: str) -> dict[str, Tensor]:
 run = experiment.run
 
 
-def on_copies(s: Setting, device: str) -> dict[str, tuple[Tensor, Followed]]:
+def on_copies(s: Setting, device: str) -> dict[str, tuple[Tensor, LookBack]]:
     """Random words that come again half a window later, or earlier."""
     words, _ = random_repeats(s.vocabulary, s.length, s.points, 0, half=True)
     first = {"half": torch.full((s.points,), s.length // 2),
@@ -100,7 +100,7 @@ def on_copies(s: Setting, device: str) -> dict[str, tuple[Tensor, Followed]]:
 
 
 @torch.no_grad()
-def best(network: WordTransformer, words: Tensor, where: Followed) -> Tensor:
+def best(network: WordTransformer, words: Tensor, where: LookBack) -> Tensor:
     """The score of each layer's best head, (member, layer)."""
     maps: list[Tensor] = []
     network(words.expand(network.embedding.shape[0], -1, -1), maps=maps)

@@ -16,8 +16,8 @@ MODEL = Schematic(
     [
         ("context", {"s": strip("$s_1\\dots s_T$", "tokens", "context*5", lane=0, alt="the tokens of the context")}),
         ("first layer", {"a": box("$a_{ij}$", "by place", lane=0, alt="attention a from place i to place j, trained")}),
-        ("copied", {"z": strip("$z_i$", "is it $q$?", "signal*5", lane=0,
-                               alt="for every place i how much of what it looks at is the query q")}),
+        ("copied", {"z": strip("$z_i$", "is it $u$?", "signal*5", lane=0,
+                               alt="for every place i how much of what it looks at is the query u")}),
         ("second layer", {"b": box(r"softmax $\beta z$", "by token", lane=0, alt="weights, a softmax of beta z")}),
         ("answer", {"f": strip("$f$", "law of $y$", "label*3", lane=0, alt="the law f of the next token y")}),
     ],
@@ -25,8 +25,8 @@ MODEL = Schematic(
     says="The first layer chooses places by their position, the second by their content.",
 )  # fmt: skip
 
-NAMES = {"soft": "gradient, law of the next token", "sampled": "gradient, sampled next token",
-         "pooled": "pooled pair counts", "Bayes": "Bayes"}  # fmt: skip
+NAMES = {"soft": "gradient, law of $y$", "sampled": "gradient, sampled $y$", "pooled": "pooled pair counts",
+         "Bayes": "Bayes"}  # fmt: skip
 PAINT = {"soft": plots.SIGNAL, "sampled": plots.TEST, "pooled": plots.NOISE, "Bayes": "#882255"}
 DOTS = {"soft": "o", "sampled": "s", "pooled": "X", "Bayes": "D"}
 
@@ -61,7 +61,7 @@ def parents(found: xr.Dataset, problem: CausalContexts, count: int = 1000, seed:
             errors(right, found.contexts.values, values, color=PAINT[method], marker=DOTS[method], ls=style, label=name)
     right.set(xscale="log", xlabel="contexts $N$", ylabel="share of parents found", ylim=(0, 1.03),
               title="Right rows")
-    right.legend(fontsize=9, loc="upper left", bbox_to_anchor=(0, 0.9))
+    plots.shared_legend((right,), ncols=3)
     return fig
 
 
@@ -138,7 +138,7 @@ def evidence(found: xr.Dataset) -> Figure:
             ax.plot(found.contexts, values, color=PAINT[method], marker=DOTS[method], label=NAMES[method])
         ax.set(xscale="log", xlabel="contexts $N$", title=f"$S={tokens}$", ylim=(0, 1.03))
     axes[0].set_ylabel("share of draws that are right")
-    axes[1].legend(fontsize=9, loc="center right")
+    plots.shared_legend(axes[:1], ncols=2)
     return fig
 
 
@@ -158,7 +158,7 @@ def text(two: xr.Dataset, long: xr.Dataset, one: xr.Dataset) -> Figure:
         scores(left, found.induction.isel(kind=0).sel(share=share), 2, color=colour, label=f"copies in {share:.0%}")
     for share, style in ((0.0, ":"), (0.25, "-")):
         for kind, colour in (("one layer, smeared keys", plots.NOISE), ("one layer", plots.TRAIN)):
-            label = f"{kind.removeprefix('one layer, ')}, {share:.0%}"
+            label = f"{'smeared' if 'smeared' in kind else 'plain'} keys, copies in {share:.0%}"
             scores(right, one.induction.sel({"kind": kind, "share": share}), 1, color=colour, ls=style, label=label)
     for ax, title in ((left, "Two layers"), (right, "One layer")):
         ax.set(xscale="log", xlabel="training step", ylim=(0, 0.7), title=title, xlim=(50, None))

@@ -123,7 +123,7 @@ def random_repeats(vocabulary: int, length: int, rows: int, seed: int,
     return repeated(words, first), first
 
 
-class Followed(NamedTuple):
+class LookBack(NamedTuple):
     """Places of a window from which an earlier one tells the next word: the row, the place, and where to look."""
 
     row: Int[Tensor, " k"]
@@ -131,16 +131,16 @@ class Followed(NamedTuple):
     after: Int[Tensor, " k"]
 
 
-def after_copies(first: Int[Tensor, " b"], length: int) -> Followed:
+def after_copies(first: Int[Tensor, " b"], length: int) -> LookBack:
     """In windows that repeat their first words: the places in the copy whose next word is in the copy, too."""
     place = torch.arange(length, device=first.device)
     row, at = ((place >= first[:, None]) & (place < (2 * first[:, None] - 1).clamp(max=length - 1))).nonzero(
         as_tuple=True
     )
-    return Followed(row, at, at - first[row] + 1)
+    return LookBack(row, at, at - first[row] + 1)
 
 
-def after_pairs(window: Int[Tensor, "b L"]) -> Followed:
+def after_pairs(window: Int[Tensor, "b L"]) -> LookBack:
     """In a natural text: places whose word and the one before came before as a pair, and the place after the last one.
 
     Pairs with a word that has no number are left out. The word there need not be the next one.
@@ -152,7 +152,7 @@ def after_pairs(window: Int[Tensor, "b L"]) -> Followed:
     same &= torch.ones(length, length, dtype=torch.bool, device=window.device).tril(-2)
     latest = torch.where(same, torch.arange(length, device=window.device), -1).amax(-1)  # index of the earlier pair
     row, at = (latest[:, :-1] >= 0).nonzero(as_tuple=True)  # the last place has no next word in the window
-    return Followed(row, at + 1, latest[row, at] + 2)
+    return LookBack(row, at + 1, latest[row, at] + 2)
 
 
 def chunks(count: int, size: int) -> Iterator[slice]:

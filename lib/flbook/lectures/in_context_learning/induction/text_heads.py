@@ -19,7 +19,7 @@ from torch.nn import functional
 from flbook import rng
 from flbook.domains import Count, Natural, Positive, Probability
 from flbook.lectures.in_context_learning.induction.source_words import (
-    Followed,
+    LookBack,
     RepeatedWindows,
     Windows,
     after_copies,
@@ -39,7 +39,7 @@ DEEPEST = 2  # layers that a result has room for
 
 @dataclass(frozen=True)
 class Setting(Grid):
-    """Everything the experiment depends on; tuples are the axes of the sweep."""
+    """Everything the experiment depends on; tuples are the axes of the sweep. In the book: ten steps."""
 
     kind: tuple[Literal[tuple(KINDS)], ...] = axis(["two layers"], "network")
     share: tuple[Probability, ...] = axis([0.0, 0.5], "share of windows that repeat")
@@ -51,8 +51,8 @@ class Setting(Grid):
     width: Count = 128
     heads: Count = 4  # of each layer
     sigma_0: Positive = 0.05  # of all weights at the start
-    steps: Count = 4000
-    batch: Count = 32  # windows of a step
+    steps: Count = 10
+    batch: Count = 8  # windows of a step
     lr: Positive = 3e-3
     warmup: Natural = 200
     precision: Literal["float32", "bfloat16"] = "float32"
@@ -123,9 +123,9 @@ class Tests:
     """What networks are tested on: random words that come twice, and windows of the text; and where to look there."""
 
     copies: Int[Tensor, "b L"]
-    copied: Followed
+    copied: LookBack
     text: Int[Tensor, "b L"]
-    pairs: Followed
+    pairs: LookBack
 
     @classmethod
     def of(cls, s: Setting, words: Int[Tensor, " n"], device: str) -> "Tests":
@@ -193,7 +193,7 @@ def look(network: WordTransformer, tests: Tests) -> dict[str, Tensor]:
     return {name: torch.stack(part + missing, 1) for name, part in scores.items()} | found
 
 
-def at(attention: Float[Tensor, "E b h L L"], where: Followed) -> Float[Tensor, "E k h"]:
+def at(attention: Float[Tensor, "E b h L L"], where: LookBack) -> Float[Tensor, "E k h"]:
     """Attention from the places to those to be looked at."""
     return attention[:, where.row, :, where.place, where.after].movedim(0, 1)
 

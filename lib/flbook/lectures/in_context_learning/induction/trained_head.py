@@ -3,8 +3,8 @@ r"""Both layers trained at once by Adam, from uniform attention: does it arrive 
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 import torch
-from torch import Tensor
 
 from flbook.domains import Count, Natural, Positive
 from flbook.lectures.in_context_learning.induction.causal_chains import CausalContexts
@@ -49,11 +49,11 @@ experiment = Experiment(
 
 def looked_at(steps: int) -> list[int]:
     """Equally spaced steps."""
-    return list(range(0, steps + 1, max(1, steps // 20)))
+    return list(range(0, steps + 1, max(1, steps // 15)))
 
 
 @experiment.cell
-def cell(s: Setting, device: str) -> dict[str, Tensor]:
+def cell(s: Setting, device: str) -> dict[str, np.ndarray]:
     """Training, (seed, step)."""
     data = CausalContexts(s.tokens, s.length, s.alpha, s.rho)
     problem = ParentTraining.of(data.draw(s.count, s.seed), s.label, first=s.beta).to(device).to(torch.float32)

@@ -1,9 +1,9 @@
 r"""A kernel machine that learns its metric, on the table of addition: what moves while no test entry is right?
 
-Claim (Mallinar, Beaglehole, Zhu, Radhakrishnan, Pandit and Belkin 2025): the metric of a recursive feature machine becomes
-block-circulant, and then it generalises at once, without a network and without gradient descent.
+Claim (Mallinar, Beaglehole, Zhu, Radhakrishnan, Pandit and Belkin 2025): the metric of a recursive feature machine
+becomes block-circulant, and then it generalises at once, without a network and without gradient descent.
 
-Round t fits in the metric :math:`M_t`, from :math:`M_0 = I` on; what is measured of M at round t is of the metric in use.
+Round t fits in the metric :math:`M_t`, from :math:`M_0 = I` on; what is measured of M at round t is of that metric.
 """
 
 from dataclasses import dataclass
@@ -64,9 +64,9 @@ def _watched(table: ModularTable, seeds: tuple[int, ...], rounds: int, device: t
     for now in recursion(table.p, split, rounds, device):
         c = profile(now.metric)
         correlation, ratio = _likeness(c, histogram)
-        circulant, hankel = explained(now.metric).nan_to_num()
-        found.append({"accuracy": now.accuracy, "loss": now.loss, "progress": progress(now.metric),
-                      "correlation": correlation, "ratio": ratio, "circulant": circulant, "hankel": hankel, "profile": c})
+        circulant, hankel = (part.nan_to_num() for part in explained(now.metric))
+        found.append({"accuracy": now.accuracy, "loss": now.loss, "progress": progress(now.metric), "profile": c,
+                      "correlation": correlation, "ratio": ratio, "circulant": circulant, "hankel": hankel})
     return {name: torch.stack([one[name] for one in found], 1) for name in found[0]}
 
 

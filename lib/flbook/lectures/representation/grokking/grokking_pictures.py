@@ -15,13 +15,14 @@ from flbook.plots.schematic import Schematic, box, matrix, op, out, strip
 MODEL = Schematic(
     "A kernel machine that learns its metric",
     [
-        ("pair", {"x": strip("$(a,b)$", "two ones", "signal grey grey signal", lane=0, alt="a pair as two ones")}),
+        ("pair", {"x": strip("$(a,b)$", "two ones", "grey*1 signal*1 grey*3 signal*1", lane=0, alt="a pair")}),
         ("metric", {"M": matrix("$M$", "learned", "gGcc GgcC ccgG cCGg", lane=0, alt="the metric M")}),
-        ("kernel", {"k": op(r"$(\cdot)^2$", "with each pair", lane=0, alt="square of the product with each training pair")}),
+        ("kernel", {"k": op(r"$(\cdot)^2$", "with each pair", lane=0, alt="squared products with all pairs")}),
         ("fit", {"f": box("fit", lane=0, alt="coefficients that fit all training pairs")}),
-        ("gradients", {"g": out(r"$\sqrt{G}$", "next metric", lane=0, alt="root of the gradients' outer product")}),
+        ("gradients", {"g": op("$G$", lane=0, alt="the gradients' outer product G")}),
+        ("root", {"n": out(r"$\sqrt{G}$", "next metric", lane=0, alt="its root, the next metric")}),
     ],
-    ["x > M > k > f > g"],
+    ["x > M > k > f > g > n"],
     says="The root of the gradients' outer product is the metric of the next round.",
 )  # fmt: skip
 
@@ -52,7 +53,8 @@ def hidden(found: xr.Dataset, p: int, share: float) -> Figure:
     fig, (left, right) = plots.panels(2)
     one = found.sel(split="random")
     _curve(left, one.accuracy, "round", fmt="o-", color=plots.TEST, label="test accuracy")
-    _curve(left, one.loss / one.loss.isel(round=0), "round", fmt="D-", color=plots.NOISE, label="test loss, over its start")
+    loss = one.loss / one.loss.isel(round=0)
+    _curve(left, loss, "round", fmt="D-", color=plots.NOISE, label="test loss, over its start")
     left.axhline(0, color=plots.TRAIN, lw=2, ls="-.", label="training loss")
     left.set(xlabel="round $t$", ylabel="accuracy, relative loss", ylim=(-0.03, 1.08), title="What is usually watched")
     _curve(right, one.progress.isel(round=slice(1, None)), "round", fmt="o-", color=plots.SIGNAL, label="progress $R$")
@@ -77,10 +79,12 @@ def causes(found: xr.Dataset, growth: xr.Dataset, p: int, share: float, seed: in
     left.plot(np.arange(p), 1e3 * (c - c.mean()), "o", color=plots.SIGNAL, label="profile of $C$")
     left.set(xlabel="difference $t$", ylabel="less its mean, in thousandths", title="After one round")
     f = growth.exact_share.isel(p=0).values
-    _curve(right, growth.growth.isel(p=0).assign_coords(share=f), "share", fmt="o", color=plots.SIGNAL, label="measured")
+    found_growth = growth.growth.isel(p=0).assign_coords(share=f)
+    _curve(right, found_growth, "share", fmt="o", color=plots.SIGNAL, label="measured")
     right.plot([0, 1], [1, 2], color=plots.THEORY, ls="--", label="$1+f$")
     right.axhline(1, color=plots.TRAIN, ls=":", label="no growth")
-    right.set(xlabel="share of the table $f$", ylabel="growth per round", title="A small profile grows", ylim=(0.9, 2.1))
+    right.set(xlabel="share of the table $f$", ylabel="growth per round", title="A small profile grows",
+              ylim=(0.9, 2.1))
     top = left.get_ylim()[1]
     left.set_ylim(top=1.45 * top)
     left.legend(fontsize=9, loc="upper right")
@@ -126,12 +130,15 @@ def same_size(found: xr.Dataset, parts: xr.DataArray, hand: xr.Dataset, others: 
 
 
 def network(trained: xr.Dataset) -> Figure:
-    """A quadratic network under AdamW: accuracy for two kinds of training set, and the two families in its gradients."""
+    """A quadratic network under AdamW: accuracy for two kinds of training set, and the families in its gradients."""
     fig, (left, right) = plots.panels(2)
     for split in trained.split.values:
-        _curve(left, trained.accuracy.sel(split=split), "step", fmt=DOTS[split] + "-", color=PAINT[split], label=WORDS[split])
-    for name, colour, marker, words in (("circulant", plots.SIGNAL, "o", "of $a-b$"), ("hankel", "#882255", "^", "of $a+b$")):
-        _curve(right, trained[name].sel(split="random"), "step", fmt=marker + "-", color=colour, label=f"a function {words}")
+        how = dict(fmt=DOTS[split] + "-", color=PAINT[split], label=WORDS[split])
+        _curve(left, trained.accuracy.sel(split=split), "step", **how)
+    families = {"circulant": (plots.SIGNAL, "o-", "of $a-b$"), "hankel": ("#882255", "^-", "of $a+b$")}
+    for name, (colour, marker, words) in families.items():
+        shown = trained[name].sel(split="random")
+        _curve(right, shown, "step", fmt=marker, color=colour, label=f"a function {words}")
     left.set(xlabel="step of AdamW", ylabel="test accuracy", title="The network jumps", ylim=(-0.03, 1.03))
     right.set(xlabel="step of AdamW", ylabel="share of the variance of $C$", title="Its features", ylim=(0, 1))
     for ax in (left, right):
@@ -146,8 +153,9 @@ def needed(table: xr.Dataset, known: xr.Dataset) -> Figure:
     for p, marker, shade in zip(table.p.values, markers, (0.35, 0.65, 1.0), strict=True):
         ax.plot(table.share, table.accuracy.sel(p=p).mean("seed"), marker + "-", color=plots.SIGNAL, alpha=shade,
                 label=f"machine, $p={p}$")
-    ax.plot(known.share, known.accuracy.isel(features=0).mean("seed"), "P--", color=plots.TEST, label="group known, $p=31$")
-    ax.set(xlabel="share of the table $f$", ylabel="test accuracy", ylim=(-0.03, 1.03), xlim=(0, 0.85))
+    told = known.accuracy.isel(features=0).mean("seed")
+    ax.plot(known.share, told, "P--", color=plots.TEST, label="group known, $p=31$")
+    ax.set(xlabel="share of the table $f$", ylabel="test accuracy", ylim=(-0.03, 1.03), xlim=(0, 0.75))
     ax.legend(fontsize=9, loc="center left")
     return fig
 
@@ -165,6 +173,8 @@ def still(share: float = 0.75, round: int = 4, p: int = 19, rounds: int = 18) ->
     right.plot([float(now.accuracy) for now in found], color=plots.TEST, label="test accuracy")
     right.plot([float(progress(now.metric)) for now in found], color=plots.SIGNAL, ls="--", label="progress $R$")
     right.axvline(round, color=plots.TRAIN, lw=1)
+    left.set_xticks(range(0, p, 3))
+    right.set_xticks(range(0, rounds + 1, 3))
     right.set(xlabel="round", ylim=(-0.03, 1.03), title="The rounds")
     for ax in (left, right):
         ax.legend(fontsize=9, loc="upper right" if ax is left else "lower right")

@@ -1,7 +1,7 @@
 r"""By how much one round multiplies a small circulant part of the metric: 1 + f, with f the share of the table.
 
-The response of the profile to a small one around M = I: :math:`g = \langle c, \delta c'\rangle/\langle c, c\rangle` with a
-random profile c of mean zero, and c' the profile after one round, by a central difference.
+The response of the profile to a small one around M = I: :math:`g = \langle c, \delta c'\rangle/\langle c, c\rangle`
+with a random profile c of mean zero, and c' the profile after one round, by a central difference.
 """
 
 from dataclasses import dataclass

@@ -45,8 +45,9 @@ experiment = Experiment(
 
 def waves(numbers: Int[Tensor, "*E n"], p: int) -> Float[Tensor, "*E n K 2"]:
     """Cosine and sine of each frequency."""
-    angle = 2 * math.pi / p * torch.arange(1, (p + 1) // 2, device=numbers.device) * numbers[..., None]
-    return torch.stack([angle.cos(), angle.sin()], -1).double()
+    k = torch.arange(1, (p + 1) // 2, device=numbers.device)
+    angle = 2 * math.pi / p * (k * numbers[..., None] % p).double()
+    return torch.stack([angle.cos(), angle.sin()], -1)
 
 
 def products(pairs: Int[Tensor, "*E n 2"], p: int, features: str) -> Float[Tensor, "*E n F"]:

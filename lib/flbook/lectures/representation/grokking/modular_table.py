@@ -13,7 +13,7 @@ from flbook.domains import Checked, Count, Natural, Probability, checked_argumen
 SPLITS = ("random", "equal a-b", "uneven a-b", "equal a+b")
 
 
-class Split(NamedTuple):
+class TablePairs(NamedTuple):
     """Pairs that are shown, and pairs that are kept for the test."""
 
     train: Int[Tensor, "*E n 2"]
@@ -54,8 +54,8 @@ class ModularTable(Checked):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.p < 3 or not 0 < self.n < self.p**2:
-            raise ValueError(f"p must be at least 3 and leave pairs to show and to test; got p = {self.p} and the share "
-                             f"{self.share}, {self.n} of {self.p**2} pairs")
+            raise ValueError(f"p must be at least 3 and leave pairs to show and to test; got p = {self.p} and the "
+                             f"share {self.share}, {self.n} of {self.p**2} pairs")
 
     @property
     def n(self) -> int:
@@ -63,13 +63,13 @@ class ModularTable(Checked):
         return self.p * round(self.share * self.p)
 
     @checked_arguments
-    def draw(self, seed: Natural | tuple[Natural, ...] = 0) -> Split:
+    def draw(self, seed: Natural | tuple[Natural, ...] = 0) -> TablePairs:
         """The pairs of one split; a tuple of seeds gives one leading ensemble axis."""
         order = rng.over_seeds(self._order, seed)
         pairs = torch.stack([order // self.p, order % self.p], -1)
-        return Split(pairs[..., : self.n, :], pairs[..., self.n :, :])
+        return TablePairs(pairs[..., : self.n, :], pairs[..., self.n :, :])
 
-    def _order(self, seed: int) -> Int[Tensor, " p*p"]:
+    def _order(self, seed: int) -> Int[Tensor, " pairs"]:
         """All p^2 pairs, a p + b, those that are shown first."""
         p, mix = self.p, rng.generator(seed, "table")
         if self.split == "random":
@@ -95,7 +95,7 @@ def differences(pairs: Int[Tensor, "*E n 2"], p: int) -> Float[Tensor, "*E p"]:
     return torch.nn.functional.one_hot(t, p).sum(-2).double()
 
 
-def inputs(pairs: Int[Tensor, "*E n 2"], p: int) -> Float[Tensor, "*E n 2*p"]:
+def inputs(pairs: Int[Tensor, "*E n 2"], p: int) -> Float[Tensor, "*E n q"]:
     """Both numbers one-hot, one behind the other: the vector with the ones at a and p + b."""
     return torch.nn.functional.one_hot(pairs, p).flatten(-2).double()
 

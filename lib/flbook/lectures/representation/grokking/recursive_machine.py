@@ -3,8 +3,8 @@ r"""A recursive feature machine with the quadratic kernel :math:`(x^\top M x')^2
 .. math:: f(x) = \sum_i \alpha_i\,(x^\top M x_i)^2, \quad
           G = \frac1n\sum_j \sum_c \tilde\nabla f_c(x_j)\tilde\nabla f_c(x_j)^\top, \quad M \leftarrow \sqrt G
 
-The tilde means that the mean gradient over the samples is subtracted. M is scaled to the mean diagonal 1: predictions do
-not depend on its scale.
+The tilde means that the mean gradient over the samples is subtracted. M is scaled to the mean diagonal 1: predictions
+do not depend on its scale.
 
 Source: Mallinar et al. (2025), whose code subtracts the mean gradient.
 """
@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from flbook.lectures.representation.grokking.modular_table import Split, inputs, labels, targets
+from flbook.lectures.representation.grokking.modular_table import TablePairs, inputs, labels, targets
 
 RIDGE = 1e-9  # of the kernel's mean diagonal: late kernels have eigenvalues of the size of rounding errors
 
@@ -43,9 +43,9 @@ def gradient_product(x: Float[Tensor, "*E n q"], alpha: Float[Tensor, "*E n p"],
                      centred: bool = True) -> Float[Tensor, "*E q q"]:  # fmt: skip
     r"""The average gradient outer product of f over its training inputs, a quarter of it.
 
-    The gradient of :math:`f_c` at x is :math:`2 M \sum_i \alpha_{ic}(x_i^\top M x)\,x_i`. Summed over classes and samples
-    the pairs i, i' enter by :math:`(\alpha\alpha^\top)_{ii'}` times :math:`x_i^\top M \Sigma M x_{i'}`, with the inputs'
-    second moment :math:`\Sigma`, or their covariance: no Jacobian is made.
+    The gradient of :math:`f_c` at x is :math:`2 M \sum_i \alpha_{ic}(x_i^\top M x)\,x_i`. Summed over classes and
+    samples the pairs i, i' enter by :math:`(\alpha\alpha^\top)_{ii'}` times :math:`x_i^\top M \Sigma M x_{i'}`, with
+    the inputs' second moment :math:`\Sigma`, or their covariance: no Jacobian is made.
     `flbook.observe.agop` finds the same from any network's Jacobians.
     """
     moment = x.mT @ x / x.shape[-2]
@@ -88,7 +88,7 @@ def batches(seeds: tuple[int, ...], n: int) -> Iterator[tuple[int, ...]]:
     yield from (seeds[first : first + size] for first in range(0, len(seeds), size))
 
 
-def recursion(p: int, split: Split, rounds: int, device: torch.device | str = "cpu") -> Iterator[MachineRound]:
+def recursion(p: int, split: TablePairs, rounds: int, device: torch.device | str = "cpu") -> Iterator[MachineRound]:
     """Rounds 0, which is in the metric M = I, to `rounds`."""
     train, test = (part.to(device) for part in split)
     x, y = inputs(train, p), targets(train, p)
@@ -107,7 +107,7 @@ def accuracy(outputs: Float[Tensor, "*E t p"], pairs: Int[Tensor, "*E t 2"], p: 
     return (outputs.argmax(-1) == labels(pairs, p)).double().mean(-1)
 
 
-def accuracy_in(metric: Float[Tensor, "*E q q"], p: int, split: Split) -> Float[Tensor, "*E"]:
+def accuracy_in(metric: Float[Tensor, "*E q q"], p: int, split: TablePairs) -> Float[Tensor, "*E"]:
     """Test accuracy of one fit in a metric."""
     x = inputs(split.train, p)
     alpha = coefficients(x, targets(split.train, p), metric)
@@ -133,11 +133,12 @@ def progress(metric: Float[Tensor, "*E q q"]) -> Float[Tensor, "*E"]:
     return moduli / metric.diagonal(dim1=-2, dim2=-1).mean(-1)
 
 
-def explained(metric: Float[Tensor, "*E q q"]) -> Float[Tensor, "2 *E"]:
+def explained(metric: Float[Tensor, "*E q q"]) -> tuple[Float[Tensor, "*E"], Float[Tensor, "*E"]]:
     """How much of the lower left block's variance is a function of v - u (circulant), and of v + u (Hankel)."""
     p = metric.shape[-1] // 2
     total = metric[..., p:, :p].flatten(-2).var(-1, correction=0)
-    return torch.stack([_along(metric, sign).var(-1, correction=0) / total for sign in (1, -1)])
+    circulant, hankel = (_along(metric, sign).var(-1, correction=0) / total for sign in (1, -1))
+    return circulant, hankel
 
 
 def circulant(profile: Float[Tensor, "*E p"]) -> Float[Tensor, "*E 2*p 2*p"]:

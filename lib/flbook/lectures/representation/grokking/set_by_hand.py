@@ -1,8 +1,8 @@
 r"""A metric that nobody has learned: a random circulant of a given size R, set by hand, and one fit in it.
 
 The profile's Fourier coefficients are :math:`C_k = R\,e^{i\theta_k}` with uniform phases (``"phases"``), or those of
-uniform entries, scaled to the mean modulus R (``"entries"``); for comparison C is a random matrix whose entries have the
-variance of the first kind (``"matrix"``), or is constant along a + b (``"Hankel"``).
+uniform entries, scaled to the mean modulus R (``"entries"``); for comparison C is a random matrix whose entries have
+the variance of the first kind (``"matrix"``), or is constant along a + b (``"Hankel"``).
 """
 
 import math
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from flbook import devices, rng
 from flbook.domains import Count, Natural, Positive, Probability
-from flbook.lectures.representation.grokking.modular_table import ModularTable, Split
+from flbook.lectures.representation.grokking.modular_table import ModularTable, TablePairs
 from flbook.lectures.representation.grokking.recursive_machine import accuracy_in, batches, circulant
 from flbook.runs import Experiment, Grid, axis
 
@@ -43,7 +43,7 @@ experiment = Experiment(
 )  # fmt: skip
 
 
-def metric(kind: str, R: float, p: int, seed: int | tuple[int, ...]) -> Float[Tensor, "*E 2*p 2*p"]:
+def metric(kind: str, R: float, p: int, seed: int | tuple[int, ...]) -> Float[Tensor, "*E q q"]:
     """Ones on the diagonal, and the block below them."""
     u = rng.over_seeds(lambda one: torch.rand(p, generator=rng.generator(one, "block"), dtype=torch.float64), seed)
     if kind == "entries":
@@ -70,13 +70,15 @@ def metric(kind: str, R: float, p: int, seed: int | tuple[int, ...]) -> Float[Te
 def cell(s: Setting, device: str) -> dict[str, Tensor]:
     """Test accuracy of one fit, (seed,)."""
     where, table = devices.device(device), ModularTable(s.p, s.share)
-    return {"accuracy": torch.cat([
-        accuracy_in(metric(s.kind, s.R, s.p, some).to(where), s.p, Split(*(part.to(where) for part in table.draw(some))))
-        for some in batches(s.seed, table.n)])}
+    found = []
+    for some in batches(s.seed, table.n):
+        split = TablePairs(*(part.to(where) for part in table.draw(some)))
+        found.append(accuracy_in(metric(s.kind, s.R, s.p, some).to(where), s.p, split))
+    return {"accuracy": torch.cat(found)}
 
 
 def of_profiles(profiles: xr.DataArray, table: ModularTable) -> xr.DataArray:
-    """Test accuracy in metrics of which only the circulant part is kept, from their profiles (seed, round, difference)."""
+    """Test accuracy in the circulant part of metrics, from their profiles (seed, round, difference)."""
     seeds = tuple(profiles.seed.values.tolist())
     split = table.draw(seeds)
     found = [accuracy_in(circulant(torch.from_numpy(c.values.copy())), table.p, split)

@@ -25,7 +25,7 @@ from flbook.training.optimizers import Adam, WeightDecay
 class Setting(Grid):
     """Everything the experiment depends on; tuples are the axes of the sweep."""
 
-    split: tuple[Literal[SPLITS], ...] = axis(["random", "equal a-b"], "split")
+    split: tuple[Literal[SPLITS], ...] = axis(["random", "equal a-b", "uneven a-b"], "split")
     seed: tuple[Natural, ...] = axis(range(10), "seed")
     p: Count = 31
     share: Probability = 0.61
@@ -52,7 +52,7 @@ experiment = Experiment(
     gives={name: (words, "1", ("split", "seed", "step")) for name, words in NAMES.items()},
     presets={
         "tiny": ("A blink", dict(p=5, seed=(0, 1), width=8, steps=4, every=2)),
-        "longer": ("Two splits, minutes", dict(steps=600)),
+        "longer": ("More steps, minutes", dict(steps=600)),
     },
 )  # fmt: skip
 

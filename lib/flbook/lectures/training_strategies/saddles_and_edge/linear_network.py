@@ -66,7 +66,7 @@ class LinearNetworkTraining(PopulationProblem):
 
     def modes(self, params: Params) -> Float[Tensor, "*E d"]:
         """Diagonal of that matrix."""
-        return self.product(params).diagonal(dim1=-2, dim2=-1)
+        return self.product(params).diagonal(dim1=-2, dim2=-1).clone()  # a view would keep the product
 
     def slope(self, params: Params) -> Params:
         """Gradient, of each layer the wrong part of the product between the layers above and those below it."""
