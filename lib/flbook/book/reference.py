@@ -33,8 +33,9 @@ stable: it keeps its meaning within a major version, and an old name warns for a
 {doc}`your_own` uses several of these names on a network that the book does not have.
 
 Each name links to its code; many give an equation and, after "Source", the paper that it is from. Arguments, results
-and, for most, an example that the tests run open below it; examples leave out common imports (torch, nn, np, xr). Shapes are written as in the lectures: `n` samples, `d` coordinates, and `*E` for any number of leading axes
-of an ensemble.
+and, for most, an example that the tests run open below it; examples leave out common imports (torch, nn, np, xr).
+Shapes are written as in the lectures: `n` samples, `d` coordinates, and `*E` for any number of leading axes of an
+ensemble.
 """
 _CALLED = {"Parameters": "Takes", "Attributes": "Holds", "Returns": "Returns", "Yields": "Yields", "Raises": "Raises"}
 _INLINE = re.compile(r"``(?P<code>.+?)``(?!`)|:math:`(?P<math>.+?)`|(?<!\w)`(?P<name>[^`]+)`", flags=re.DOTALL)
@@ -340,7 +341,8 @@ def as_page(folder: Path) -> str:
     last = Counter(_short(one.name) for _, inside in found for one in inside)  # what is not unique is named in full
     for task, inside in found:
         shown = [one.name if last[_short(one.name)] > 1 else _short(one.name) for one in inside]
-        links = ", ".join(f'<a href="#{one.name}"><code>{text}</code></a>' for one, text in zip(inside, shown, strict=True))
+        named = zip(inside, shown, strict=True)
+        links = ", ".join(f'<a href="#{one.name}"><code>{text}</code></a>' for one, text in named)
         lines += [f"**{task.title}.** {links}", ""]
     for task, inside in found:
         lines += [f"## {task.title}", "", f"{task.says}.", ""]

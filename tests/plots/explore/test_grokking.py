@@ -57,7 +57,7 @@ def test_its_draws(tab, split):
 
 
 def test_it_opens_with_a_verdict(opened):
-    tab = opened("grokking", share=0.75, round=4)
+    tab = opened("grokking", share=0.8, round=4)
     assert "In round 4" in tab.inner_text(".fll-say") and "passes one half in round" in tab.inner_text(".fll-say")
     tab.fill("[name=round]", "9")
     tab.wait_for_function("document.querySelector('.fll-say').textContent.includes('In round 9')")

@@ -34,7 +34,7 @@ FIGURES = {
     "transfer": dict(parametrisation="standard", length=2.0, steps=8, rate=0.2, seed=0),
     "update": dict(p=0.5, r1=0.0, r2=-1.0, r3=-1.0, seed=0),
     "modalities": dict(n_snr2=1.25, ratio=3.0, negatives=20, labels="other", d=2000, seed=0),
-    "grokking": dict(share=0.75, split="random", round=4, seed=0),
+    "grokking": dict(share=0.8, split="random", round=4, seed=0),
     "spectral": dict(alpha=2.0, d=48, steps=5, seed=0),
     "chain": dict(n=1000.0, d=32, flip=0, node="last", seed=0),
     "clocks": dict(n=64, d=8, kept=0.8),
@@ -106,7 +106,7 @@ def live(name, still, *, alt, caption="", label="", **given):
         `negatives` (even, 20 at most) are of the ``"other"`` label or of ``"any"``.
         ``"chain"``: the first gradient of a node of a parity's chain, the ``"last"`` or a ``"first"`` one, from `n`
         samples of `d` bits, `flip` per cent of whose steps are wrong.
-        ``"grokking"``: a kernel machine that learns its metric learns sums modulo 19 from a `share` of them, a
+        ``"grokking"``: a kernel machine that learns its metric learns sums modulo 17 from a `share` of them, a
         ``"random"`` one or one with ``"equal"`` or ``"uneven"`` counts of the difference; its profile at a `round`.
         ``"spectral"``: one step from zero on facts whose frequencies follow a power law `alpha`; `steps` of Newton and
         Schulz, 12 for the exact polar factor.

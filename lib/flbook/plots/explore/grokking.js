@@ -4,7 +4,7 @@
 (live => {
 "use strict";
 const {random, short, axes, cholesky} = live;
-const RIDGE = 1e-9, P = 19, ROUNDS = 18;
+const RIDGE = 1e-9, P = 17, ROUNDS = 15;
 
 function drawn(p, share, split, {uniform}) { // [train, test], pairs [a, b], as the library's splits
   const often = Math.round(share * p), mixed = n => Array.from({length: n}, (_, i) => [uniform(), i]).sort((x, y) => x[0] - y[0]).map(x => x[1]);
@@ -127,7 +127,7 @@ function rounds(train, test, p, count) {
 
 // ---- the figure
 function mount(box, given = {}) {
-  const first = {share: 0.75, split: "random", round: 4, seed: 0, ...given};
+  const first = {share: 0.8, split: "random", round: 4, seed: 0, ...given};
   live.figure(box, {
     label: "Live figure: a kernel machine learns sums",
     only: ["round"],
@@ -150,7 +150,7 @@ function mount(box, given = {}) {
 
   const centred = list => { const mean = list.reduce((s, x) => s + x, 0) / list.length, less = list.map(x => x - mean), top = Math.max(...less.map(Math.abs)); return less.map(x => top > 1e-9 ? x / top : 0); };
   function bars(view, {N, found}, round) {
-    const a = axes({x: [-0.7, P - 0.3], y: [-1.15, 1.15], xlabel: "difference a − b", xticks: [[0, "0"], [6, "6"], [12, "12"], [18, "18"]]});
+    const a = axes({x: [-0.7, P - 0.3], y: [-1.15, 1.15], xlabel: "difference a − b", xticks: [[0, "0"], [4, "4"], [8, "8"], [12, "12"], [16, "16"]]});
     const c = centred(found[round].profile), h = centred(N), zero = a.py(0);
     const bar = h.map((y, t) => `<rect x="${(a.px(t - 0.35)).toFixed(1)}" y="${Math.min(a.py(y), zero).toFixed(1)}" width="${(a.px(0.7) - a.px(0)).toFixed(1)}" height="${Math.abs(a.py(y) - zero).toFixed(1)}" fill="var(--soft)" opacity=".45"/>`).join("");
     const dots = c.map((y, t) => `<circle cx="${a.px(t).toFixed(1)}" cy="${a.py(y).toFixed(1)}" r="3.4" fill="var(--signal)"/>`).join("");

@@ -19,7 +19,7 @@ HALVES = (np.arange(8) + 0.5) / 2  # of the absolute value of one
 HALF_DENSITY = stats.norm.pdf(HALVES)
 
 
-class Moments(NamedTuple):
+class GradientMoments(NamedTuple):
     """Of a parent's gradient less another token's, for one sample, in units of 4/M."""
 
     lead: float  # mean
@@ -28,18 +28,18 @@ class Moments(NamedTuple):
     apart: float  # standard deviation of half the difference between the two parents
 
 
-def leading(m: int, correct: float) -> Moments:
+def leading(m: int, correct: float) -> GradientMoments:
     """Of M = `m` tokens in the limit of many; the product is right up to sign flips, on average `correct`."""
-    return Moments(correct / m, np.sqrt(2 / m), np.sqrt(2 / m), 0.0)
+    return GradientMoments(correct / m, np.sqrt(2 / m), np.sqrt(2 / m), 0.0)
 
 
-def independent(m: int, correct: float) -> Moments:
+def independent(m: int, correct: float) -> GradientMoments:
     """The leading law if the two parents had noise of their own, which they have not."""
-    return Moments(correct / m, np.sqrt(1 / m), np.sqrt(2 / m), np.sqrt(1 / m))
+    return GradientMoments(correct / m, np.sqrt(1 / m), np.sqrt(2 / m), np.sqrt(1 / m))
 
 
 @lru_cache(maxsize=4096)
-def exact(m: int, correct: float) -> Moments:
+def exact(m: int, correct: float) -> GradientMoments:
     """Of M = `m` independent signs, two of them parents, whose product is right with chance (1 + correct)/2."""
     signs = np.array([-1.0, 1.0])
     a, b, i, j, flip, rest = np.meshgrid(signs, signs, signs, signs, signs, np.arange(m - 3), indexing="ij")
@@ -50,11 +50,11 @@ def exact(m: int, correct: float) -> Moments:
     mean = gradients @ weight.ravel()
     c = (gradients * weight.ravel()) @ gradients.T - np.outer(mean, mean)
     shared = (c[0, 0] + c[0, 1]) / 2 - 2 * c[0, 2] + c[2, 3]
-    return Moments(mean[0] - mean[2], np.sqrt(max(shared, 0)), np.sqrt(c[2, 2] - c[2, 3]),
+    return GradientMoments(mean[0] - mean[2], np.sqrt(max(shared, 0)), np.sqrt(c[2, 2] - c[2, 3]),
                    np.sqrt(max(c[0, 0] - c[0, 1], 0) / 2))
 
 
-def chance(n: np.ndarray, m: int, moments: Moments) -> np.ndarray:
+def chance(n: np.ndarray, m: int, moments: GradientMoments) -> np.ndarray:
     """That both parents are ahead of all M - 2 other tokens after n samples."""
     n = np.asarray(n, float)[..., None, None]
     ahead = np.sqrt(n) * moments.lead + moments.shared * GRID[:, None] - moments.apart * HALVES

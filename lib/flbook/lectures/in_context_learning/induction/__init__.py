@@ -31,12 +31,15 @@ class Setting(Grid):
     contexts: tuple[Count, ...] = axis([30, 100, 300, 1000, 3000], "contexts N")
     seed: tuple[Natural, ...] = axis(range(20), "seed")  # of the contexts, and of the tree
     length: Count = 20
+    drawn: Count = 3000  # contexts of a seed, of which the first are used
     alpha: Positive = 1.0
 
     def check(self) -> None:
         """Refuse contexts without a pair."""
         if self.length < 3:
             raise ValueError(f"length must be at least 3, so that there is a choice; got {self.length}")
+        if max(self.contexts) > self.drawn:
+            raise ValueError(f"contexts must be at most drawn = {self.drawn}; got {max(self.contexts)}")
 
     def problem(self, graph: str, tokens: int, seed: int) -> CausalContexts:
         """The contexts of a cell."""
@@ -47,9 +50,10 @@ experiment = Experiment(
     Setting, version=1, loops=("graph", "tokens"), chunk={"graph": 1, "tokens": 1},
     gives={"right": ("share of places whose parent is found", "1")},
     presets={
-        "tiny": ("A blink", dict(tokens=(3,), contexts=(10, 30), seed=(0, 1), length=6)),
+        "tiny": ("A blink", dict(tokens=(3,), contexts=(10, 30), seed=(0, 1), length=6, drawn=30)),
         "longer": ("Four alphabets, longer contexts, more seeds; minutes", dict(
-            tokens=(3, 5, 10, 20), contexts=(30, 100, 300, 1000, 3000, 10_000), seed=tuple(range(40)), length=40)),
+            tokens=(3, 5, 10, 20), contexts=(30, 100, 300, 1000, 3000, 10_000), seed=tuple(range(40)), length=40,
+            drawn=10_000)),
     },
 )  # fmt: skip
 
@@ -65,7 +69,7 @@ def cell(s: Setting, device: str) -> dict[str, Tensor]:
     found = []
     for seed in s.seed:
         problem = s.problem(s.graph, s.tokens, seed)
-        drawn = Contexts(*(part.to(devices.device(device)) for part in problem.draw(max(s.contexts), seed)))
+        drawn = Contexts(*(part.to(devices.device(device)) for part in problem.draw(s.drawn, seed)))
         for method in s.method:
             for count in s.contexts:
                 table = statistic(method, Contexts(*(part[:count] for part in drawn)))

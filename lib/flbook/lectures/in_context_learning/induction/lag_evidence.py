@@ -29,20 +29,26 @@ class Setting(Grid):
     seed: tuple[Natural, ...] = axis(range(100), "seed")
     length: Count = 20
     lags: Count = 5
+    drawn: Count = 300  # contexts of a seed, of which the first are used
     alpha: Positive = 1.0
+
+    def check(self) -> None:
+        """Refuse more contexts than are drawn."""
+        if max(self.contexts) > self.drawn:
+            raise ValueError(f"contexts must be at most drawn = {self.drawn}; got {max(self.contexts)}")
 
 
 experiment = Experiment(
-    Setting, version=1, loops=("tokens",), chunk={"tokens": 1},
+    Setting, version=1, loops=("tokens",), chunk={"tokens": 1}, devices=("cpu",),
     gives={"right": ("is the lag of the parent found", "1")},
-    presets={"tiny": ("A blink", dict(tokens=(3,), contexts=(2, 10), seed=(0, 1), length=8, lags=2))},
+    presets={"tiny": ("A blink", dict(tokens=(3,), contexts=(2, 10), seed=(0, 1), length=8, lags=2, drawn=10))},
 )
 
 
 @experiment.cell
 def cell(s: Setting, device: str) -> dict[str, Tensor]:
     """Right or wrong, (method, contexts, seed); all contexts of all seeds at once."""
-    drawn = CausalContexts(s.tokens, s.length, s.alpha).draw(max(s.contexts), s.seed)
+    drawn = CausalContexts(s.tokens, s.length, s.alpha).draw(s.drawn, s.seed)
     found = []
     for method in s.method:
         if method == "pooled":

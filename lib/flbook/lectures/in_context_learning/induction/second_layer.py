@@ -35,6 +35,7 @@ class Setting(Grid):
 AXES = ("tokens", "length", "seed")
 experiment = Experiment(
     Setting, version=1, loops=("tokens", "length"), chunk={"tokens": 1, "length": 1},
+    devices=("cpu",),
     gives={
         "head": ("loss above the entropy", "nats", (*AXES, "beta")),
         "bayes": ("loss above the entropy, Bayes", "nats"),

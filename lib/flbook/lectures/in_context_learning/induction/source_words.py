@@ -66,9 +66,9 @@ def repeated(window: Int[Tensor, "*B L"], first: Int[Tensor, "*B"]) -> Int[Tenso
     return window.gather(-1, torch.where(place < first[..., None], place, place - first[..., None]))
 
 
-def lengths(shape: tuple[int, ...], length: int, draw: torch.Generator) -> Int[Tensor, "*B"]:
+def lengths(shape: tuple[int, ...], length: int, draw: torch.Generator, device="cpu") -> Int[Tensor, "*B"]:
     """Lengths of what is repeated: from a quarter of the window to a half, so that no fixed distance tells the copy."""
-    return torch.randint(length // 4, length // 2 + 1, shape, generator=draw, device=draw.device)
+    return torch.randint(length // 4, length // 2 + 1, shape, generator=draw, device=device)
 
 
 class Windows(NamedTuple):
@@ -97,7 +97,7 @@ class RepeatedWindows:
     def __init__(self, words: Int[Tensor, " n"], length: int, share: tuple[float, ...], watch=None,
                  halves: tuple[bool, ...] | None = None):  # fmt: skip
         self.words, self.length, self.watch, self.halves = words, length, watch, halves
-        self.share = torch.tensor(share, device=words.device)
+        self.share = torch.tensor(share)
 
     def draw(self, batch: int, seed: int, step: int = 0, device="cpu") -> Windows:
         """The windows of a step, shape ``(share, batch, length)``."""
@@ -106,11 +106,11 @@ class RepeatedWindows:
         draw = rng.generator(seed, f"windows {step}", device)
         start = torch.randint(len(self.words) - self.length, (batch,), generator=draw, device=device)
         plain = windows(self.words, start, self.length)
-        twice = repeated(plain, lengths((batch,), self.length, draw))
+        twice = repeated(plain, lengths((batch,), self.length, draw, device))
         if self.halves:
-            half = repeated(plain, torch.full((batch,), self.length // 2, device=plain.device))
-            twice = torch.where(torch.tensor(self.halves, device=plain.device)[:, None, None], half, twice)
-        chosen = torch.rand(batch, generator=draw, device=device) < self.share[:, None]
+            half = repeated(plain, torch.full((batch,), self.length // 2, device=device))
+            twice = torch.where(torch.tensor(self.halves, device=device)[:, None, None], half, twice)
+        chosen = torch.rand(batch, generator=draw, device=device) < self.share.to(device)[:, None]
         return Windows(torch.where(chosen[..., None], twice, plain))
 
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from flbook import devices
 from flbook.domains import Count, Natural, Positive, Probability
 from flbook.lectures.in_context_learning.induction.causal_chains import CausalContexts
 from flbook.lectures.in_context_learning.induction.parent_gradient import gains, limits
@@ -30,6 +29,7 @@ class Setting(Grid):
 
 experiment = Experiment(
     Setting, version=1, loops=("tokens", "length", "rho"), chunk={"tokens": 1, "length": 1},
+    devices=("cpu",),
     gives={"itself": ("slope at the place itself, times S", "1"), "parent": ("slope at the parent, times S", "1")},
     presets={
         "tiny": ("A blink", dict(length=(8,), rho=(0.0, 0.3), seed=(0, 1), count=30)),
@@ -50,7 +50,7 @@ def cell(s: Setting, device: str) -> dict[str, Tensor]:
         gain = gains(drawn, "soft")
         itself.append(s.tokens * (asked * gain)[:, 1:].mean())
         parent.append(s.tokens * (asked[:, :-1] * gain[:, 1:]).mean())
-    return {"itself": torch.stack(itself).to(devices.device(device)), "parent": torch.stack(parent)}
+    return {"itself": torch.stack(itself), "parent": torch.stack(parent)}
 
 
 run = experiment.run

@@ -160,7 +160,7 @@ def needed(table: xr.Dataset, known: xr.Dataset) -> Figure:
     return fig
 
 
-def still(share: float = 0.75, round: int = 4, p: int = 19, rounds: int = 18) -> Figure:
+def still(share: float = 0.8, round: int = 4, p: int = 17, rounds: int = 15) -> Figure:
     """What the live figure shows when it opens, on a draw of the library's."""
     split = ModularTable(p, share).draw(0)
     found = list(recursion(p, split, rounds))
