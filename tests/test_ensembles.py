@@ -27,6 +27,7 @@ from flbook.lectures.foundation_models.diffusion.tied_denoiser import TiedDenois
 from flbook.lectures.foundation_models.distilled_attention.pixel_sequences import PixelSequences
 from flbook.lectures.in_context_learning.bayes_gap.task_mixture import PlanePrompts, SignPrompts
 from flbook.lectures.in_context_learning.bayes_gap.uniform_attention import UniformAttention
+from flbook.lectures.in_context_learning.chain_of_thought.parity_trees import ParityTree
 from flbook.lectures.in_context_learning.chain_of_thought.trained_decoder import ChainDecoder
 from flbook.lectures.in_context_learning.concept_prompts.concept_attention import ConceptAttention
 from flbook.lectures.in_context_learning.concept_prompts.concepts import ConceptPrompts
@@ -43,6 +44,7 @@ from flbook.lectures.in_context_learning.shared.single_index_prompts import Sing
 from flbook.lectures.in_context_learning.vector_arithmetic.factual_recall import FactualRecall
 from flbook.lectures.in_context_learning.what_is_icl.shifted_prompts import SHIFTS, ShiftedPrompts
 from flbook.lectures.in_context_learning.what_is_icl.training_laws import TwoScales
+from flbook.lectures.representation.grokking.modular_table import ModularTable
 from flbook.lectures.representation.lazy_and_mean_field.teacher import Teacher
 from flbook.lectures.training_strategies.expert_clusters.index_clusters import IndexClusters
 from flbook.lectures.training_strategies.mixture_of_experts.clustered import ExpertClusters
@@ -154,6 +156,15 @@ def test_contexts_with_a_parent(tree):
     check_members(lambda seed: CausalContexts(tokens=3, length=5, tree=tree).draw(7, seed))
 
 
+def test_chains_of_a_parity():
+    check_members(lambda seed: ParityTree(d=6, k=4, flip=0.1).draw(5, seed))
+
+
+@pytest.mark.parametrize("split", ["random", "equal a-b", "equal a+b", "uneven a-b"])
+def test_tables_modulo_a_prime(split):
+    check_members(ModularTable(p=5, share=0.6, split=split).draw)
+
+
 def test_samples_of_ten_digits():
     check_members(lambda seed: ten_digits(50, seed))
 
@@ -174,7 +185,8 @@ def test_every_law_has_a_case():
     laws = {kind for kind in classes(Checked) if inspect.isfunction(vars(kind).get("draw"))}
     elsewhere = {PromptPool, PixelSequences,
                  *(kind for kind in laws if kind.__name__ in ("RedrawnLabels", "Laws", "CutMix"))}
-    missing = laws - elsewhere - {CausalContexts, IndexClusters, *(type(data) for data in (*SAMPLES, *DRAWN, *PROMPTS))}
+    alone = {CausalContexts, IndexClusters, ModularTable, ParityTree}
+    missing = laws - elsewhere - alone - {type(data) for data in (*SAMPLES, *DRAWN, *PROMPTS)}
     assert not missing, f"give {', '.join(kind.__name__ for kind in missing)} a case in tests/test_ensembles.py"
 
 

@@ -60,7 +60,7 @@ def race(found: xr.Dataset, u_0: xr.DataArray, lr: float, m: int, c: float, heig
     right.plot(step[::7], smooth[::7], "o", ms=4, color=plots.SIGNAL, label="mean of two steps")
     right.plot(step, burst(step, c, height, abs(residual[0])), color=plots.THEORY, ls="--", label="theory")
     right.axhline(0, color=plots.NOISE, lw=1.2, ls=DOTTED, label=r"edge, $2/\eta$")
-    right.set(xlabel="step", ylabel="height over the edge, $\\eta S-2$", title="A start above the edge")
+    right.set(xlabel="step", ylabel="height over the edge, $\\eta Q-2$", title="A start above the edge")
     right.legend(fontsize=9)
     return fig
 
@@ -164,8 +164,8 @@ def hovering(found: xr.Dataset, seed: int = 3) -> Figure:
             _edge(right, lr, colour)
     span = [float(ends.sel(lr=small).min()), float(ends.sel(lr=small).max())]
     right.plot(span, span, color=plots.THEORY, ls="--", lw=1, label="as in small steps")
-    left.set(xlim=(0, 120), xlabel=r"time $\eta t$", ylabel=r"sharpness $\lambda$", title="One network")
-    right.set(xlabel=r"sharpness in small steps", ylabel=r"sharpness $\lambda$", title="Second half of training")
+    left.set(xlim=(0, 120), xlabel=r"time $\eta t$", ylabel=r"sharpness $\Lambda$", title="One network")
+    right.set(xlabel=r"sharpness in small steps", ylabel=r"sharpness $\Lambda$", title="Second half of training")
     left.legend(fontsize=9, loc="center right", bbox_to_anchor=(1, 0.45))
     right.legend(fontsize=9)
     return fig
