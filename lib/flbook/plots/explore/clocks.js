@@ -75,14 +75,14 @@ function mount(box, given = {}) {
   });
 
   function curves(view, {train, test, kept, learned, memory, samples}) {
-    const top = Math.max(1.2, 1.1 * kept / (1 - kept)), a = axes({x: [1, 1e8], y: [0, top], logx: true, xlabel: "training time t", ylabel: "loss"});
+    const top = Math.max(1.2, 1.1 * kept / (1 - kept)), a = axes({x: [1, 1e8], y: [0, top], logx: true, xlabel: "training time t̄", ylabel: "loss"});
     const pair = list => list.map((y, k) => [s[k], y]);
     view.svg(0, a.frame() + a.upright(learned, {colour: "signal"}) + a.upright(Math.min(memory, 1e8), {colour: "noise"}) +
       a.line([[1, kept], [1e8, kept]], {colour: "soft", width: 1, dash: "2 3"}) + a.line(pair(train), {colour: "soft", width: 2, dash: "6 3"}) +
       a.line(pair(test), {colour: "test", width: 3}), `Losses over training time for ${samples} samples: half is learned at ${short(learned)}, the gap is half its end at ${short(memory)}.`);
   }
   function clocks(view, {samples, d, kept, learned}) {
-    const every = Array.from({length: 45}, (_, k) => 0.1 + 0.02 * k), a = axes({x: [0.1, 0.98], y: [1, 1e8], logy: true, xlabel: "variance left ᾱ", ylabel: "training time t"});
+    const every = Array.from({length: 45}, (_, k) => 0.1 + 0.02 * k), a = axes({x: [0.1, 0.98], y: [1, 1e8], logy: true, xlabel: "variance left ᾱ", ylabel: "training time t̄"});
     view.svg(1, a.frame() + a.line(every.map(k => [k, Math.min(halfGap(k) / rate(samples, k), 1e8)]), {colour: "noise", width: 3}) +
       a.line([[0.1, learned], [0.98, learned]], {colour: "signal", width: 2, dash: "6 3"}) + a.upright(kept, {}), "The time of memory is least in between, that of learning does not depend on the noise.");
   }

@@ -57,7 +57,7 @@ def two_clocks(curves: xr.Dataset, found: xr.Dataset) -> Figure:
     for n in curves.n.values:
         theory = clocks.exact_losses(curves.s.values, int(n), d, kept, *clocks.marchenko_pastur(d / n))
         left.plot(curves.s, theory[1], color=plots.THEORY, ls="--", lw=0.8, label="theory" * bool(n == curves.n[0]))
-    left.set(xscale="log", xlabel="training time $t$", ylabel="loss", xlim=(1, 1e7),
+    left.set(xscale="log", xlabel="training time $\\bar t$", ylabel="loss", xlim=(1, 1e7),
              title="Test loss; dotted, training loss")  # fmt: skip
     left.set(yscale="log", ylim=(0.2, 6), yticks=(0.3, 0.8, 1, 4), yticklabels=("0.3", "0.8", "1", "4"))
     left.minorticks_off()
@@ -67,7 +67,7 @@ def two_clocks(curves: xr.Dataset, found: xr.Dataset) -> Figure:
     spread(right, n, at.learned, fmt="s", color=plots.SIGNAL, label="half learned")
     right.plot(n, limit_marks(n, d, kept), color=plots.THEORY, ls="--", label="theory")
     right.plot(n, 0 * n + clocks.learning_time(d), color=plots.THEORY, ls="--")
-    right.set(xscale="log", yscale="log", xlabel="samples $n$", ylabel="training time $t$", title="Two clocks",
+    right.set(xscale="log", yscale="log", xlabel="samples $n$", ylabel="training time $\\bar t$", title="Two clocks",
               ylim=(2, 1e6))  # fmt: skip
     right.set_xticks(n, [str(one) for one in n])
     right.minorticks_off()
@@ -136,7 +136,7 @@ def digits(curves: xr.Dataset, found: xr.Dataset, net: xr.Dataset) -> Figure:
         for data, style in (("digits", "-"), ("normal digits", "--")):
             name = f"$n={n}$" if data == "digits" else ""
             left.plot(curves.s, curves.test.sel(n=n, data=data), style, color=colour, label=name)
-    left.set(xscale="log", xlim=(3, 1e7), ylim=(0.4, 1.6), xlabel="training time $t$", ylabel="test loss",
+    left.set(xscale="log", xlim=(3, 1e7), ylim=(0.4, 1.6), xlabel="training time $\\bar t$", ylabel="test loss",
              title="Digits; dashed, Gaussian")  # fmt: skip
     left.legend(fontsize=9)
     for data, marker, name in (("digits", "o", "digits"), ("normal digits", "s", "Gaussian, same covariance")):
@@ -145,7 +145,7 @@ def digits(curves: xr.Dataset, found: xr.Dataset, net: xr.Dataset) -> Figure:
     n = found.n.values
     right.plot(n, found.risen.sel(data="digits").mean("seed")[0].item() * n / n[0], color=plots.THEORY, ls=":",
                label="proportional to $n$")  # fmt: skip
-    right.set(xscale="log", yscale="log", xlabel="samples $n$", ylabel="training time $t$, or steps",
+    right.set(xscale="log", yscale="log", xlabel="samples $n$", ylabel="training time $\\bar t$, or steps",
               title="When it has risen by 10 %")  # fmt: skip
     plots.look.log_ticks(right)
     right.legend(fontsize=9)
@@ -160,7 +160,7 @@ def copied(copies: xr.Dataset) -> Figure:
         spread(last, copies.s.values, values, fmt=marker, color=colour, label=f"$n={n}$")
         last.plot(copies.s, values.mean("seed"), color=colour, lw=1)
     last.axhline(float(copies.test.mean()), color=plots.THEORY, ls=":", label="test pictures")
-    last.set(xscale="log", ylim=(-0.02, 0.42), xlabel="training time $t$", ylabel="share of samples",
+    last.set(xscale="log", ylim=(-0.02, 0.42), xlabel="training time $\\bar t$", ylabel="share of samples",
              title="Samples that are copies")  # fmt: skip
     last.legend(fontsize=9)
     return fig
@@ -177,13 +177,13 @@ def still(n: int = 64, d: int = 8, kept: float = 0.8) -> Figure:
         left.axhline(level, color=plots.THEORY, ls=":", lw=1)
     for when in (clocks.learning_time(d), clocks.half_gap(kept) / clocks.memory_rate(n, kept)):
         left.axvline(when, color=plots.THEORY, lw=1)
-    left.set(xscale="log", xlabel="training time $t$", ylabel="loss", title=f"$n={n}$, $d={d}$")
+    left.set(xscale="log", xlabel="training time $\\bar t$", ylabel="loss", title=f"$n={n}$, $d={d}$")
     left.legend(fontsize=9)
     every = np.linspace(0.05, 0.99, 100)
     right.plot(every, [clocks.half_gap(k) / clocks.memory_rate(n, k) for k in every], color=plots.NOISE, label="memory")
     right.plot(every, 0 * every + clocks.learning_time(d), color=plots.SIGNAL, label="learning")
     right.axvline(kept, color=plots.TRAIN, ls=":")
-    right.set(yscale="log", xlabel=r"variance that is left $\bar\alpha$", ylabel="training time $t$",
+    right.set(yscale="log", xlabel=r"variance that is left $\bar\alpha$", ylabel="training time $\\bar t$",
               title="Both clocks")  # fmt: skip
     right.legend(fontsize=9)
     return fig

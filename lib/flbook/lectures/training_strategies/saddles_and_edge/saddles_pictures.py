@@ -164,8 +164,8 @@ def hovering(found: xr.Dataset, seed: int = 3) -> Figure:
             _edge(right, lr, colour)
     span = [float(ends.sel(lr=small).min()), float(ends.sel(lr=small).max())]
     right.plot(span, span, color=plots.THEORY, ls="--", lw=1, label="as in small steps")
-    left.set(xlim=(0, 120), xlabel=r"time $\eta t$", ylabel=r"sharpness $\Lambda$", title="One network")
-    right.set(xlabel=r"sharpness in small steps", ylabel=r"sharpness $\Lambda$", title="Second half of training")
+    left.set(xlim=(0, 120), xlabel=r"time $\eta t$", ylabel=r"sharpness", title="One network")
+    right.set(xlabel=r"sharpness in small steps", ylabel=r"sharpness", title="Second half of training")
     left.legend(fontsize=9, loc="center right", bbox_to_anchor=(1, 0.45))
     right.legend(fontsize=9)
     return fig
