@@ -3,14 +3,18 @@
 import pytest
 from headless import opened
 
-LATER = {"phase diagram": "benign_overfitting/relu_heatmap", "grokking": "benign_overfitting/xor"}  # by the glossary
+LATER = {"phase diagram": "benign_overfitting/relu_heatmap"}  # by the glossary
 FIRST = LATER | {
     "SAM": "training_strategies/sharpness_aware",
     "label noise": "training_strategies/label_noise_gd",
     "benign": "benign_overfitting/relu_heatmap",
     "XOR": "benign_overfitting/xor",
     "double descent": "benign_overfitting/double_descent",
-    "edge of stability": "training_strategies/large_steps",
+    "edge of stability": "training_strategies/saddles_and_edge",
+    "grokking": "representation/grokking",
+    "chain of thought": "in_context_learning/chain_of_thought",
+    "induction head": "in_context_learning/induction",
+    "Muon": "training_strategies/spectral_steps",
     "Mamba": "in_context_learning/mamba_regression",
     "task vectors": "in_context_learning/vector_arithmetic",
     "online SGD": "representation/online_sgd",

@@ -133,7 +133,7 @@ function mount(box, given = {}) {
     only: ["round"],
     controls: [
       {name: "round", kind: "range", label: "round", min: 0, max: ROUNDS, step: 1, value: first.round},
-      {name: "share", kind: "range", label: "share f shown", min: 0.4, max: 0.85, step: 0.05, value: first.share},
+      {name: "share", kind: "range", label: "share f shown", min: 0.4, max: 0.9, step: 0.05, value: first.share},
       {name: "split", kind: "choice", label: "training set", value: first.split, choices: {random: "random", equal: "equal counts of a − b", uneven: "uneven counts of a − b"}},
       {name: "seed", rest: true, kind: "range", label: "draw", min: 0, max: 20, step: 1, value: first.seed},
     ],
