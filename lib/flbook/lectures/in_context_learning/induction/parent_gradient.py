@@ -108,6 +108,7 @@ class ParentTraining(PopulationProblem):
 
     Examples
     --------
+    >>> from flbook.lectures.in_context_learning.induction.causal_chains import CausalContexts
     >>> problem = ParentTraining.of(CausalContexts(length=4).draw(50, seed=(0, 1)), "soft")
     >>> problem.slope(problem.start())["a"].shape
     torch.Size([2, 4, 4])
