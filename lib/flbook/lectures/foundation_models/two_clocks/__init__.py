@@ -99,9 +99,9 @@ def equivalent(x: Float[Tensor, "E n d"], m: int, kept: float, seeds: tuple[int,
     values, basis = torch.linalg.eigh(mix.mT @ gram(n + d, m, seeds) @ mix)
     size = values.clamp_min(0).sqrt()
     c = size[..., None] * basis[:, n:].mT  # (E, k, d)
-    # a new sample has variance 1 in each direction, and memories that no training sample shares
-    seen = c @ c.mT / (1 - kept) + (v2 + r2) / m * torch.eye(n + d)
     cc = c @ c.mT
+    # a new sample has variance 1 in each direction, and memories that no training sample shares
+    seen = cc / (1 - kept) + (v2 + r2) / m * torch.eye(n + d)
     return Relaxation(values.clamp_min(0) + r2 / m, c, seen * cc, cc.diagonal(dim1=-2, dim2=-1))
 
 

@@ -8,14 +8,10 @@ strength :math:`v^2/n`. Training falls apart into d problems of two numbers each
 from typing import NamedTuple
 
 import numpy as np
-from numpy.polynomial.hermite_e import hermegauss
 
-from flbook.hermite import polynomial
+from flbook.hermite import coefficients
 
-_NODES, _WEIGHTS = hermegauss(80)
-_COEFFICIENTS = tuple(
-    float(_WEIGHTS @ (np.tanh(_NODES) * polynomial(k, _NODES)) / _WEIGHTS.sum()) for k in range(40)
-)  # of tanh, in normalised Hermite polynomials
+_COEFFICIENTS = coefficients(np.tanh, degree=39)  # in normalised Hermite polynomials
 
 
 class Strengths(NamedTuple):
@@ -48,7 +44,7 @@ def strengths(kept: float) -> Strengths:
         raise ValueError(f"kept must lie between 0 and 1: it is the share of the variance that is left; got {kept!r}")
     squares = np.square(_COEFFICIENTS)
     own = float(squares[2:] @ kept ** np.arange(2, len(squares)))
-    return Strengths(_COEFFICIENTS[1], own, float(squares[2:].sum()) - own)
+    return Strengths(float(_COEFFICIENTS[1]), own, float(squares[2:].sum()) - own)
 
 
 def learning_time(d: int) -> float:
@@ -94,7 +90,7 @@ def exact_losses(s: np.ndarray, n: float, d: int, kept: float, shares: np.ndarra
     kept
         :math:`\bar\alpha`.
     shares
-        Squared singular values :math:`\sigma^2` of the samples over root n, one for each direction.
+        Squared singular values :math:`\varsigma^2` of the samples over root n, one for each direction.
     weights
         How much each of them counts; all alike if None.
 

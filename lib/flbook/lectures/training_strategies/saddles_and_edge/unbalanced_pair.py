@@ -1,7 +1,7 @@
 r"""One mode of two layers beside the edge of stability: an oscillation spends the imbalance of the layers.
 
 The mode's output is :math:`f = \langle a, b\rangle` with a, b in R^m, its residual :math:`\zeta = s - f`, and its
-sharpness at a minimum :math:`S = |a|^2 + |b|^2`. With :math:`S = (2 + h)/\eta` and :math:`c = \eta s < 1`: training
+sharpness at a minimum :math:`Q = |a|^2 + |b|^2`. With :math:`Q = (2 + h)/\eta` and :math:`c = \eta s < 1`: training
 that starts at a small residual with the height :math:`h_0 > 0` ends at :math:`-h_0` up to the order :math:`h_0^2`.
 """
 
@@ -51,7 +51,7 @@ def start(c: Float[Tensor, " C"], height: float, seed: tuple[int, ...], m: int) 
     r"""A network of one mode that starts above the edge, next to a minimum, (C, seed), with the step size 1.
 
     The residual at the start has a random sign and a size between 1e-6 and 1e-5; the directions of a + b and of a - b
-    are random, and their lengths are those that S and f ask for, :math:`|a \pm b|^2 = S \pm 2f`.
+    are random, and their lengths are those that Q and f ask for, :math:`|a \pm b|^2 = Q \pm 2f`.
     """
     draws = rng.over_seeds(lambda one: torch.rand(2, generator=rng.generator(one, "residual")), seed).double()
     residual = 10 ** (-6 + draws[..., 0]) * (draws[..., 1] - 0.5).sign()
