@@ -8,7 +8,7 @@ import io
 import re
 
 import pytest
-from headless import arrive, arrive_again_unless, opened
+from headless import arrive, arrive_again_until, opened
 from limits import IN_BROWSER, within
 from PIL import Image
 
@@ -128,7 +128,7 @@ def predictions_are_kept_drawn_and_compared(tab, page):
         assert tab.locator(".prediction").count() == drawn, "drawn into the figure that follows"
     tab.wait_for_timeout(200)  # a loaded machine writes what is kept a little later
     arrive(tab, page.html.as_uri())
-    arrive_again_unless(tab, tab.get_by_role("button", name="Compare").count() == len(kept))
+    arrive_again_until(tab, lambda: tab.get_by_role("button", name="Compare").count() == len(kept))
     assert tab.locator(".prediction").count() == drawn
     for box, value in zip(boxes.all(), kept, strict=True):
         assert box.locator("fieldset input").first.input_value() == value

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from headless import arrive_again_unless
+from headless import arrive_again_until
 
 from flbook.book import facts, questions
 
@@ -138,7 +138,7 @@ def test_a_wrong_choice_says_why_and_a_right_one_ends_it(opened, before):
     assert tab.locator("li.right").inner_text().strip().startswith("Two") and tab.locator("li.wrong").count() == 1
     kept = "" if before else "Right, though not at once."
     tab.reload()
-    arrive_again_unless(tab, tab.locator(".question .said").inner_text() == kept)
+    arrive_again_until(tab, lambda: tab.locator(".question .said").inner_text() == kept)
     assert tab.locator(".question .said").inner_text() == kept
     assert tab.complaints == []
 
@@ -146,7 +146,7 @@ def test_a_wrong_choice_says_why_and_a_right_one_ends_it(opened, before):
 def front_beside(opened, tab):
     """The front page beside a tab that has just stored an answer."""
     front = opened(FRONT, beside=tab)
-    arrive_again_unless(front, front.locator(".kept").count() > 0)
+    arrive_again_until(front, lambda: front.locator(".kept").count() > 0)
     return front
 
 

@@ -31,6 +31,7 @@ LOOSE = {
     "representation/photographs": (0.02, 0.02),  # float32, and shares of 500 crops
     "representation/deep_rates": (1e-4, 1e-6),  # Adam in float32
     "representation/loss_path_kernel": (2e-3, 1e-4),
+    "representation/trained_quadratic": (1e-3, 1e-6),  # Adam in float32
     "benign_overfitting/relu_power_phase": (2e-3, 0.005),
     "benign_overfitting/vision_transformer": (2e-3, 0.01),
     "benign_overfitting/attention_border": (2e-3, 0.02),  # attention just where it jumps, in float32

@@ -53,11 +53,14 @@ def arrive(tab, address: str):
     tab.wait_for_function("() => !window.MathJax || !MathJax.startup || MathJax.startup.promise.then(() => true)")
 
 
-def arrive_again_unless(tab, shown: bool):
-    """Load a page once more if it does not show what was just stored.
+def arrive_again_until(tab, shown):
+    """Load a page once more, five times at most, while `shown()` does not find what was just stored.
 
     About once in a hundred times the browser gives a page the store of a moment before, and no event for what it
-    missed; what was stored is there once the page is loaded again.
+    missed; what was stored is there once the page is loaded again, on a loaded machine a little later.
     """
-    if not shown:
+    for again in range(5):
+        if shown():
+            return
+        tab.wait_for_timeout(100 * again)
         arrive(tab, tab.url)
