@@ -126,9 +126,10 @@ tests: $(DEV)
 units: $(DEV)  ## test what needs neither a built book nor a browser: the library alone (minutes)
 	@OMP_NUM_THREADS=1 .venv/bin/python $(TESTS) --ignore=tests/book --ignore=tests/course --ignore=tests/plots/explore tests
 
+# A thread a page: two pages with two threads each wait for one another on two cores, and take far longer.
 notebooks: $(DEV)
 	@echo 'Executing the lectures and checking their claims (up to a minute each) ...'
-	@[ -z "$(strip $(PAGES))" ] || .venv/bin/python $(NBVAL) $(PAGES)
+	@[ -z "$(strip $(PAGES))" ] || OMP_NUM_THREADS=1 .venv/bin/python $(NBVAL) $(PAGES)
 
 # Sums in another order, other vector units: what hangs on the last digit of a sum shows here.
 kernels: $(DEV)  ## test once more, with other processor kernels and two threads, what computes (minutes)

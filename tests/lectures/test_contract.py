@@ -83,6 +83,8 @@ TOO_LONG = {
                                            "test compares cells at less",
     "foundation_models/denoising_from_scratch": "float32's rounding steers training; the lecture's test compares what "
                                                 "needs no network, and the losses of the checkpoint",
+    "foundation_models/more_networks": "a network is trained for a minute and distilled twelve times; the lecture's "
+                                       "test runs a shorter one, and holds what is stored",
     "foundation_models/trained_denoiser": "float32's rounding steers thousands of steps of Adam; the lecture's test "
                                           "compares the first four",
     "in_context_learning/feature_depth": "eighty networks are trained for minutes on a GPU; the lecture's test "
@@ -122,7 +124,7 @@ TOO_LONG = {
 # Experiments whose first or last cell takes from ten seconds to a minute: their middle one is computed again alone.
 SLOW = {
     "benign_overfitting/trained_networks",
-    "foundation_models/more_networks",
+    "in_context_learning/bayes_gap",
     "in_context_learning/learned_basis",
     "in_context_learning/linear_attention",
     "in_context_learning/low_dimensional_targets",
@@ -134,6 +136,7 @@ SLOW = {
     "representation/online_sgd",
     "signal_noise/decomposition",
     "training_strategies/expert_clusters",
+    "training_strategies/label_noise_phases",
     "training_strategies/relu_rival",
 }
 # Which cells of a stored result are computed again: the middle and the last value of every axis. With other kernels

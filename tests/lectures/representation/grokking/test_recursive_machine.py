@@ -14,6 +14,7 @@ from flbook.lectures.representation.grokking.recursive_machine import (
     one_round,
     profile,
     progress,
+    rank,
     recursion,
     root,
     similarities,
@@ -111,3 +112,20 @@ def test_rounds_and_single_fits_agree():
 
 def test_batches_share_out_all_seeds():
     assert list(batches((3, 1, 2), 400)) == [(3, 1, 2)] and list(batches((3, 1), 2000)) == [(3,), (1,)]
+
+
+def test_the_rank_by_hand():
+    """Of the pairs (0, 0) and (1, 2), whose classes are 0 and 0, one class is above the right one, and two."""
+    outputs = torch.tensor([[2.0, 3.0, 1.0], [0.0, 1.0, 2.0]]).double()
+    assert rank(outputs, torch.tensor([[0, 0], [1, 2]]), 3).item() == 0.75
+
+
+def test_before_the_first_round_the_right_sum_is_among_those_that_row_and_column_have_not_shown():
+    """So are (1 - f)^2 of the other classes, and half of these are above it."""
+    f = ModularTable(31, 0.61).n / 31**2
+    start = next(recursion(31, ModularTable(31, 0.61).draw(tuple(range(4))), 0))
+    torch.testing.assert_close(start.rank, torch.full((4,), 1 - (1 - f) ** 2 / 2).double(), rtol=0, atol=0.02)
+    candidates = torch.distributions.Binomial(30, torch.tensor((1 - f) ** 2))
+    by_chance = (candidates.log_prob(torch.arange(31.0)).exp() / (1 + torch.arange(31))).sum().double()
+    torch.testing.assert_close(start.least.mean(), by_chance, rtol=0, atol=0.05)
+    assert (start.accuracy == 0).all()

@@ -34,6 +34,7 @@ def test_paths_are_the_courses_of_the_run():
     setting = saddles_and_edge.experiment.setting("tiny")
     path, found = saddles_and_edge.paths(setting), saddles_and_edge.run(setting)
     np.testing.assert_allclose(path.distance.min("time"), found.distance)
+    np.testing.assert_allclose(path.distance.sel(rank=1).isel(time=0), 2, atol=1e-3)  # the first of two modes is alone
     after = path.share.sel(time=found.half.transpose("sigma", "seed", "s"), method="nearest")
     assert (abs(after - 0.5) < 0.3).all()
 

@@ -94,7 +94,7 @@ def laws(found: xr.Dataset, depths: xr.DataArray) -> Figure:
     k = depths.k.values
     spread(right, k, depths, "measured", STEPS, "o")
     fine = 2 ** np.arange(1, 6)
-    kinds = {"theory": (parent_law.exact, "--"), "if parents were independent": (parent_law.independent, "-.")}
+    kinds = {"theory": (parent_law.exact, "--"), "leading law, parents independent": (parent_law.independent, "-.")}
     for name, (kind, style) in kinds.items():
         law = [parent_law.needed(64, int(v), 0.0, kind) for v in fine]
         right.plot(fine, law, color=plots.THEORY, ls=style, label=name)
@@ -136,7 +136,7 @@ def decoders(equal: xr.Dataset | None, drowned: xr.Dataset) -> Figure:
     for result, shown, name, colour, style in (
             (equal, "steps", "steps, signs as large as positions", STEPS, "-"),
             (drowned, "steps", "steps, signs ten times as large", NOISY, "--"),
-            (drowned, "label alone", "label alone", ALONE, "-.")):  # fmt: skip
+            (drowned, "label alone", "label alone, signs ten times as large", ALONE, "-.")):  # fmt: skip
         if result is None:
             continue
         losses = result.loss.sel(shown=shown, **at)

@@ -32,11 +32,12 @@ class Setting(Grid):
 
 
 experiment = Experiment(
-    Setting, version=1, loops=("split",), chunk={"split": 1}, stored="larger",
+    Setting, version=2, loops=("split",), chunk={"split": 1}, stored="larger",
     beside={"round": (lambda s: range(s.rounds + 1), "round t", "count"),
             "difference": (lambda s: range(s.p), "difference v - u", "1")},
     gives={name: (words, "1", ("split", "seed", "round")) for name, words in {
-        "accuracy": "test accuracy", "loss": "test loss",
+        "accuracy": "test accuracy", "loss": "test loss", "rank": "other classes above the right one, share",
+        "least": "test accuracy of the class with the least output",
         "progress": "progress R", "correlation": "correlation of profile and histogram",
         "ratio": "profile over histogram, in units of its theory",
         "circulant": "variance of C that is a function of a - b", "hankel": "variance of C that is a function of a + b",
@@ -65,8 +66,9 @@ def _watched(table: ModularTable, seeds: tuple[int, ...], rounds: int, device: t
         c = profile(now.metric)
         correlation, ratio = _likeness(c, histogram)
         circulant, hankel = (part.nan_to_num() for part in explained(now.metric))
-        found.append({"accuracy": now.accuracy, "loss": now.loss, "progress": progress(now.metric), "profile": c,
-                      "correlation": correlation, "ratio": ratio, "circulant": circulant, "hankel": hankel})
+        found.append({"accuracy": now.accuracy, "rank": now.rank, "least": now.least, "loss": now.loss,
+                      "progress": progress(now.metric), "profile": c, "correlation": correlation, "ratio": ratio,
+                      "circulant": circulant, "hankel": hankel})
     return {name: torch.stack([one[name] for one in found], 1) for name in found[0]}
 
 

@@ -79,6 +79,8 @@ class MachineRound(NamedTuple):
 
     metric: Float[Tensor, "*E q q"]
     accuracy: Float[Tensor, "*E"]
+    rank: Float[Tensor, "*E"]  # share of the other classes that are above the right one
+    least: Float[Tensor, "*E"]  # accuracy of the class with the least output
     loss: Float[Tensor, "*E"]  # mean square over pairs and classes
 
 
@@ -97,7 +99,7 @@ def recursion(p: int, split: TablePairs, rounds: int, device: torch.device | str
         alpha = coefficients(x, y, metric)
         outputs = similarities(inputs(test, p), x, metric).square() @ alpha
         loss = (outputs - targets(test, p)).square().mean((-1, -2))
-        yield MachineRound(metric, accuracy(outputs, test, p), loss)
+        yield MachineRound(metric, accuracy(outputs, test, p), rank(outputs, test, p), accuracy(-outputs, test, p), loss)
         if t < rounds:
             metric = root(gradient_product(x, alpha, metric))
 
@@ -105,6 +107,12 @@ def recursion(p: int, split: TablePairs, rounds: int, device: torch.device | str
 def accuracy(outputs: Float[Tensor, "*E t p"], pairs: Int[Tensor, "*E t 2"], p: int) -> Float[Tensor, "*E"]:
     """The share of pairs whose largest output is the right one."""
     return (outputs.argmax(-1) == labels(pairs, p)).double().mean(-1)
+
+
+def rank(outputs: Float[Tensor, "*E t p"], pairs: Int[Tensor, "*E t 2"], p: int) -> Float[Tensor, "*E"]:
+    """The share of the p - 1 other classes whose output is above that of the right one, mean over the pairs."""
+    right = outputs.gather(-1, labels(pairs, p)[..., None])
+    return (outputs > right).double().sum(-1).mean(-1) / (p - 1)
 
 
 def accuracy_in(metric: Float[Tensor, "*E q q"], p: int, split: TablePairs) -> Float[Tensor, "*E"]:

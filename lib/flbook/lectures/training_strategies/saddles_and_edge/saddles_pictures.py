@@ -33,9 +33,12 @@ DOTS = ("o", "s", "D", "^", "v", "P", "X", "<")
 DOTTED = (0, (1, 1.5))
 
 
-def logistic(time: np.ndarray, s: float, u_0: float, lr: float) -> np.ndarray:
-    """The share of a mode that is learned at a time, by theory, in steps of the size lr."""
-    return 1 / (1 + np.exp(-2 * s * (time / lecture.stretch(lr, s) - lecture.half_time(u_0, s))))
+def alone(steps: int, s: float, u_0: float, lr: float) -> np.ndarray:
+    """The share of a balanced mode that is learned before each step: u grows by (1 + lr (s - u))² in a step."""
+    u = [u_0]
+    for _ in range(steps - 1):
+        u.append(u[-1] * (1 + lr * (s - u[-1])) ** 2)
+    return np.array(u) / s
 
 
 def race(found: xr.Dataset, u_0: xr.DataArray, lr: float, m: int, c: float, height: float) -> Figure:
@@ -49,7 +52,7 @@ def race(found: xr.Dataset, u_0: xr.DataArray, lr: float, m: int, c: float, heig
         every = slice(k, None, 9)
         left.plot(time[every], own.mean("seed")[every], DOTS[k], color=MODES[k], ms=4, label=f"$s={s:g}$")
         start = float(u_0.sel(s=s).isel(sigma=0).mean()) * free[k]
-        left.plot(time, logistic(time, s, start, lr), color=plots.THEORY, ls="--", lw=1.2)
+        left.plot(time, alone(len(time), s, start, lr), color=plots.THEORY, ls="--", lw=1.2)
     left.set(xlabel=r"time $\eta t$", ylabel="share of the mode learned", title="A small start", xlim=(0, time[-1]))
     left.legend(fontsize=9, loc="lower right")
     h, residual = (part[:, 0, 0].numpy() for part in pair.trace(pair.start(_strength(c), height, (0,), 8),

@@ -120,7 +120,8 @@ def capped(found: xr.Dataset, spectra: Mapping[int, np.ndarray]) -> Figure:
     left.set(xscale="log", yscale="log", xlabel="dimension $d$", ylabel="stored facts", title="Stored by one step")
     left.set_xticks(d, [str(n) for n in d])
     left.minorticks_off()
-    y = torch.logspace(-5, 0, 400, dtype=torch.float64)
+    left.set_yticks([30, 100, 300], ["30", "100", "300"])
+    y = torch.logspace(-6, 0, 400, dtype=torch.float64)
     for steps in (5, 10):
         rule, z = f"spectral, {steps} steps", y
         a, b, c = lecture.COEFFICIENTS
@@ -130,12 +131,12 @@ def capped(found: xr.Dataset, spectra: Mapping[int, np.ndarray]) -> Figure:
     for k, (n, values) in enumerate(spectra.items()):
         ends = np.quantile(values, [0.1, 0.9])
         right.plot(ends, [2.2 + 1.6 * k] * 2, color=plots.TRAIN, lw=4, solid_capstyle="butt")
-        right.annotate(f"$d={n}$", (ends[0], 2.2 + 1.6 * k), (-4, 0), textcoords="offset points", ha="right",
-                       va="center", fontsize=9)
-    right.set(xscale="log", yscale="log", ylim=(1e-3, 8), xlabel="singular value of $G/\\|G\\|_F$",
+        right.annotate(f"$d={n}$", (ends[1], 2.2 + 1.6 * k), (4, 0), textcoords="offset points", va="center",
+                       fontsize=9)
+    right.set(xscale="log", yscale="log", ylim=(3e-4, 8), xlabel="singular value of $G/\\|G\\|_F$",
               ylabel="that of the step", title="What the steps do")
-    for ax in (left, right):
-        ax.legend(fontsize=9)
+    left.legend(fontsize=9)
+    right.legend(fontsize=9, loc="lower right")
     return fig
 
 
@@ -152,9 +153,10 @@ def rivals(known: xr.Dataset, many: xr.Dataset) -> Figure:
     left.plot(fine, law(setting.alpha, fine, setting.crowd, setting.crowd), color=plots.THEORY, ls="--", label="theory")
     sums = [known_frequencies.best_sum(n, setting.count(n))[1] for n in fine]
     left.plot(fine, sums, color=plots.THEORY, ls="--")
-    left.set(xscale="log", yscale="log", xlabel="dimension $d$", ylabel="stored facts", title="Frequencies known")
+    left.set(xscale="log", yscale="log", xlabel="dimension $d$", ylabel="stored facts", title="One step")
     left.set_xticks(d, [str(n) for n in d])
     left.minorticks_off()
+    left.set_yticks([30, 100, 300], ["30", "100", "300"])
     paint = {"spectral": (plots.SIGNAL, "o"), "normalised": ("#AA3377", "^"), "sign descent": ("#8A6A00", "v"),
              "gradient descent": (plots.NOISE, "s"), "Adam": (plots.TRAIN, "D")}  # fmt: skip
     for rule, (colour, marker) in paint.items():
@@ -186,9 +188,9 @@ def digits(found: xr.Dataset) -> Figure:
     left.set(xlabel="power of the classes' frequencies", ylabel="test accuracy, mean over classes", ylim=(0, 1),
              title="After one step", xticks=found["tail"])
     right.set(xlabel="power of the classes' frequencies", title="The mean picture subtracted", xticks=found["tail"])
-    for ax in (left, right):
+    for ax, place in ((left, (0, 0.12)), (right, (0.4, 0.3))):
         ax.axhline(0.1, color=plots.THEORY, ls=":", lw=1)
-        ax.legend(fontsize=9, loc="lower left", bbox_to_anchor=(0, 0.12))
+        ax.legend(fontsize=9, loc="lower left", bbox_to_anchor=place)
     return fig
 
 
