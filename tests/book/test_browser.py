@@ -127,7 +127,7 @@ def predictions_are_kept_drawn_and_compared(tab, page):
         drawn += "mark-" in (box.get_attribute("class") or "")
         assert tab.locator(".prediction").count() == drawn, "drawn into the figure that follows"
     tab.wait_for_timeout(200)  # a loaded machine writes what is kept a little later
-    tab.route("**/tex-chtml.js", lambda asked: asked.fulfill(body=""))  # formulas, which take longest, are not set again
+    tab.route("**/tex-chtml.js", lambda asked: asked.fulfill(body=""))  # formulas take longest: not a second time
     arrive(tab, page.html.as_uri())
     arrive_again_until(tab, lambda: tab.get_by_role("button", name="Compare").count() == len(kept))
     assert tab.locator(".prediction").count() == drawn

@@ -23,11 +23,6 @@ def labelled(variables: Mapping[str, tuple], axes: Mapping[str, Any]) -> xr.Data
     xarray.Dataset
         Each variable has the shape of its axes.
 
-    Raises
-    ------
-    ValueError
-        If a dimension of a variable has no coordinate: xarray would select along it by position.
-
     Examples
     --------
     >>> cells = [np.zeros(2), np.ones(2), np.ones(2)]  # of one n each, over seeds
@@ -37,13 +32,7 @@ def labelled(variables: Mapping[str, tuple], axes: Mapping[str, Any]) -> xr.Data
     ((3, 2), {'long_name': 'test error', 'units': 'fraction'}, '1')
     """
     coords = {name: _said(*axis) if isinstance(axis, tuple) else (name, axis) for name, axis in axes.items()}
-    found = xr.Dataset({name: _shaped(coords, *_said(*given)) for name, given in variables.items()}, coords)
-    placed = {dim for axis in found.coords.values() for dim in axis.dims}
-    for name, variable in found.data_vars.items():
-        for dim in variable.dims:
-            if dim not in placed:
-                raise ValueError(f"labelled: {name} has the dimension {dim}, which has no coordinate")
-    return found
+    return xr.Dataset({name: _shaped(coords, *_said(*given)) for name, given in variables.items()}, coords)
 
 
 def single_precision(dataset: xr.Dataset) -> xr.Dataset:

@@ -99,7 +99,8 @@ def recursion(p: int, split: TablePairs, rounds: int, device: torch.device | str
         alpha = coefficients(x, y, metric)
         outputs = similarities(inputs(test, p), x, metric).square() @ alpha
         loss = (outputs - targets(test, p)).square().mean((-1, -2))
-        yield MachineRound(metric, accuracy(outputs, test, p), rank(outputs, test, p), accuracy(-outputs, test, p), loss)
+        right, least = accuracy(outputs, test, p), accuracy(-outputs, test, p)
+        yield MachineRound(metric, right, rank(outputs, test, p), least, loss)
         if t < rounds:
             metric = root(gradient_product(x, alpha, metric))
 

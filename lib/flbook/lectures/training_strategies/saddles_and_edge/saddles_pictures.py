@@ -9,7 +9,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from flbook import plots
-from flbook.lectures.training_strategies import saddles_and_edge as lecture
 from flbook.lectures.training_strategies.saddles_and_edge import unbalanced_pair as pair
 from flbook.lectures.training_strategies.saddles_and_edge.linear_network import free_share
 from flbook.plots.schematic import Schematic, box, matrix, out, strip
