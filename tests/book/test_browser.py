@@ -36,16 +36,13 @@ def silent_and_whole(tab):
 def bars_nobody(tab, contrast):
     """What axe finds, the theme's part of the page included; asked last, since formulas, which take long, go.
 
-    Those that are not set, after a page was loaded again without, are wider than a page, too.
-
     Contrast takes as long as all else and comes of one style sheet: it is asked of each kind of page.
     """
     from axe_playwright_python.sync_playwright import Axe
 
     options = {"resultTypes": ["violations"], "preload": False}  # it would ask for style sheets, in vain
     options["rules"] = {"color-contrast": {"enabled": contrast}}
-    numbers = "one.replaceChildren(...one.querySelectorAll('.eqno'))"
-    tab.evaluate(f"document.querySelectorAll('.math').forEach(one => {numbers})")
+    tab.evaluate("document.querySelectorAll('mjx-container').forEach(formula => formula.remove())")
     found = Axe().run(tab, options=options)
     rules = [rule for rule in found.response["violations"] if rule["impact"] != "minor"]
     assert [(rule["id"], [node["html"] for node in rule["nodes"]][:3]) for rule in rules] == []
@@ -130,7 +127,6 @@ def predictions_are_kept_drawn_and_compared(tab, page):
         drawn += "mark-" in (box.get_attribute("class") or "")
         assert tab.locator(".prediction").count() == drawn, "drawn into the figure that follows"
     tab.wait_for_timeout(200)  # a loaded machine writes what is kept a little later
-    tab.route("**/tex-chtml.js", lambda asked: asked.fulfill(body=""))  # formulas take longest: not a second time
     arrive(tab, page.html.as_uri())
     arrive_again_until(tab, lambda: tab.get_by_role("button", name="Compare").count() == len(kept))
     assert tab.locator(".prediction").count() == drawn
