@@ -5,7 +5,7 @@ from contextlib import contextmanager
 import pytest
 
 SIZES = {"1280x720": {"width": 1280, "height": 720}, "1920x1080": {"width": 1920, "height": 1080}}
-PRESENTED = ("benign_overfitting/relu_heatmap",)
+PRESENTED = ("benign_overfitting/relu_heatmap", "in_context_learning/linear_attention")
 OVERFLOW = """() => [...document.querySelectorAll(".presenting .slide, .presenting .slide *")].filter(node => {
   const box = node.getBoundingClientRect();
   return box.width && box.height && node.checkVisibility({contentVisibilityAuto: true}) 

@@ -111,8 +111,8 @@ def paths(setting: Setting, device: str = "cpu") -> xr.Dataset:
         "distance": ((*dims, "rank"), distances, "distance of the product from the saddle", "1"),
         "gradient": (dims, slopes, "length of the gradient", "1"),
     }
-    beside = {"time": ("time", time, {"long_name": "step size times steps", "units": "1"}),
-              "rank": ("rank", list(range(1, len(setting.s))), {"long_name": "modes learned", "units": "count"})}
+    ranks, *about = experiment.beside["rank"]
+    beside = {"time": ("time", time, "step size times steps"), "rank": ("rank", list(ranks(setting)), *about)}
     return labelled(values, setting.coordinates("sigma", "seed", "s") | beside)
 
 
